@@ -1,0 +1,1 @@
+//! The one decision whether an inbound event may act, and how (ARC-5).

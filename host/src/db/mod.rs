@@ -1,0 +1,1 @@
+//! `local/host.db`: inbox, dedup ledger, deliveries with their transitions, leases.

@@ -1,0 +1,1 @@
+//! The demo: the product run for real, and the small agent that it runs.

@@ -1,0 +1,1 @@
+//! From the inbox to sessions: one queue a session, in order.

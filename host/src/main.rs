@@ -1,0 +1,2 @@
+//! The `the-loop` binary.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Sessions: their records, their lifecycle, and what is delivered into them.

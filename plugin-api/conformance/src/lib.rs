@@ -1,0 +1,1 @@
+//! Runs the written contract of the plugin traits against an implementation.

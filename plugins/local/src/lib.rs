@@ -1,0 +1,1 @@
+//! Tracker and ingress source over files in the state root.

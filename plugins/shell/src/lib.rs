@@ -1,0 +1,1 @@
+//! Harness: the operator's shell, or any program that reads its terminal.

@@ -1,0 +1,1 @@
+//! Runner: hosts harness programs in tmux panes.

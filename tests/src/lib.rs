@@ -1,0 +1,1 @@
+//! Black-box suites of the-loop, with the fakes and helper programs that they need.
