@@ -1,1 +1,3 @@
 //! The one decision whether an inbound event may act, and how (ARC-5).
+
+pub mod control;
