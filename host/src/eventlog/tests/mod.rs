@@ -7,7 +7,7 @@ mod writing;
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::Command,
     thread,
     time::{Duration, Instant},
 };
@@ -67,15 +67,19 @@ fn numbers(records: &[Value]) -> Vec<u64> {
     records.iter().filter_map(|record| record["seq"].as_u64()).collect()
 }
 
-/// Runs one test of this program in a process of its own.
-fn run_alone(test: &str, name: &str, value: &str) -> anyhow::Result<Output> {
-    let output = Command::new(std::env::current_exe()?)
-        .args(["--exact", &format!("eventlog::tests::{test}"), "--nocapture"])
-        .env(name, value)
-        .output()?;
+/// One test of this program in a process of its own.
+fn alone(test: &str, name: &str, value: &str) -> anyhow::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["--exact", &format!("eventlog::tests::{test}"), "--nocapture"]).env(name, value);
+    Ok(command)
+}
+
+/// Runs one test alone to its end.
+fn run_alone(test: &str, name: &str, value: &str) -> anyhow::Result<()> {
+    let output = alone(test, name, value)?.output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     anyhow::ensure!(output.status.success() && text.contains("1 passed"), "{test} with {name}={value}: {text}");
-    Ok(output)
+    Ok(())
 }
 
 /// Waits for a fact.

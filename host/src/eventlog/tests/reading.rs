@@ -85,6 +85,16 @@ fn evt_4_what_cannot_be_read_is_counted_and_not_fatal() -> anyhow::Result<()> {
 }
 
 #[test]
+fn evt_3_a_file_that_rotation_shows_under_two_names_is_read_once() -> anyhow::Result<()> {
+    let bench = Bench::new()?;
+    bench.write(foreign(2, "\"event\": \"b\""))?;
+    fs::hard_link(bench.path(), files::rotated(&bench.path(), 1))?;
+    fs::write(files::rotated(&bench.path(), 2), foreign(1, "\"event\": \"a\""))?;
+    assert_eq!(numbers(&bench.all()?), [1, 2]);
+    Ok(())
+}
+
+#[test]
 fn evt_5_the_newest_records_cost_the_same_in_a_log_of_any_length() -> anyhow::Result<()> {
     let newest = Query { limit: Some(50), ..Query::default() };
     let typed = Query { types: vec!["b".into()], ..newest.clone() };

@@ -4,12 +4,14 @@ use std::{
     fs::{self, File},
     os::unix::fs::{PermissionsExt, symlink},
     path::Path,
+    process::{Child, Stdio},
     thread,
 };
 
+use anyhow::Context;
 use proptest::prelude::{ProptestConfig, any, prop, proptest};
 
-use super::{Bench, details, eventually, note, numbers, options, run_alone};
+use super::{Bench, alone, details, eventually, note, numbers, options, run_alone};
 use crate::eventlog::{EventLog, EventLogError, Query, files, query};
 
 const LOG_OF_CHILD: &str = "EVENT_LOG_TEST_PATH";
@@ -40,7 +42,7 @@ fn evt_1_threads_and_processes_write_whole_lines_with_rising_numbers() -> anyhow
     let bench = Bench::new()?;
     let path = bench.path();
     thread::scope(|scope| {
-        let child = || run_alone("writing::one_process_appends", LOG_OF_CHILD, &path.to_string_lossy()).map(drop);
+        let child = || run_alone("writing::one_process_appends", LOG_OF_CHILD, &path.to_string_lossy());
         let mut writers: Vec<_> = (0..2).map(|_| scope.spawn(child)).collect();
         writers.extend((0..4).map(|number| {
             let path = &path;
@@ -59,6 +61,52 @@ fn evt_1_threads_and_processes_write_whole_lines_with_rising_numbers() -> anyhow
         let expected: Vec<_> = (0..EACH).map(|number| format!("{writer}{number}")).collect();
         assert_eq!(own, expected, "one writer's records keep their order");
     }
+    Ok(())
+}
+
+/// A writer that the test below kills.
+#[test]
+#[ignore = "never ends by itself; evt_1_a_killed_writer_leaves_whole_lines_and_a_free_lock runs it"]
+fn one_process_appends_until_it_is_killed() -> anyhow::Result<()> {
+    let path = std::env::var_os(LOG_OF_CHILD).context("no path of a log")?;
+    let log = EventLog::open(options(path.as_ref(), 16 * 1024, 1000))?;
+    loop {
+        log.append_blocking(note("until the end"))?;
+    }
+}
+
+/// A process that does not outlive the test, however that ends.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // Fails only for a process that has ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn evt_1_a_killed_writer_leaves_whole_lines_and_a_free_lock() -> anyhow::Result<()> {
+    let bench = Bench::new()?;
+    let path = bench.path();
+    for _ in 0..4 {
+        let before = bench.all()?.len();
+        let child = alone("writing::one_process_appends_until_it_is_killed", LOG_OF_CHILD, &path.to_string_lossy())?
+            .arg("--ignored")
+            .stdout(Stdio::null())
+            .spawn()
+            .map(Killed)?;
+        eventually("the child writes", || {
+            query(&path, &Query::default()).is_ok_and(|found| found.records.len() > before + 50)
+        });
+        drop(child);
+        bench.open()?.append_blocking(note("after the crash"))?;
+    }
+    let found = query(&path, &Query::default())?;
+    let numbers = numbers(&found.records);
+    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "a number is given once: {numbers:?}");
+    assert!(found.unreadable == 0 && found.torn <= 4, "{} unreadable, {} torn", found.unreadable, found.torn);
     Ok(())
 }
 
