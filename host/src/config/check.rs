@@ -132,8 +132,13 @@ impl Checker {
         let pointer = format!("{parent}/{}", escape(key));
         let mut known = suggest::at(&self.schema, parent).map(suggest::properties).unwrap_or_default();
         known.retain(|key| !key.starts_with('$'));
-        let expected = if known.is_empty() { "no such key".to_owned() } else { format!("one of {}", known.join(", ")) };
         let hint = suggest::for_key(&self.schema, parent, key);
+        let expected = match (known.len(), &hint) {
+            (0, _) => "no such key".to_owned(),
+            // A long list hides the way out.
+            (7.., Some(_)) => "a known one".to_owned(),
+            _ => format!("one of {}", known.join(", ")),
+        };
         Finding { pointer, unknown: true, found: "a key that is not known".to_owned(), expected, hint }
     }
 }

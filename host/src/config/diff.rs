@@ -27,12 +27,18 @@ pub struct Changes {
     pub restart: Vec<String>,
 }
 
+impl Changes {
+    pub(super) fn of_pointers(pointers: Vec<String>) -> Self {
+        let restart = pointers.iter().filter(|pointer| needs_restart(pointer)).map(|pointer| dotted(pointer)).collect();
+        Self { changed: pointers.iter().map(|pointer| dotted(pointer)).collect(), restart }
+    }
+}
+
 /// Compares two configs in force.
 pub(super) fn changes(before: &Value, after: &Value) -> Changes {
     let mut pointers = Vec::new();
     compare(before, after, "", &mut pointers);
-    let restart = pointers.iter().filter(|pointer| needs_restart(pointer)).map(|pointer| dotted(pointer)).collect();
-    Changes { changed: pointers.iter().map(|pointer| dotted(pointer)).collect(), restart }
+    Changes::of_pointers(pointers)
 }
 
 fn needs_restart(pointer: &str) -> bool {

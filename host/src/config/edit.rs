@@ -32,7 +32,7 @@ pub struct Edit {
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
     /// The file, as it is or as it would be, is no valid config.
-    #[error("nothing was changed: {0}")]
+    #[error("nothing was changed, since the config is not valid or would not be")]
     Config(#[from] ConfigError),
     /// The key cannot be one.
     #[error("{key:?} is not a key; write it as in routing.tmux.socketName or polling.sources[0].repos")]
@@ -104,7 +104,8 @@ pub fn apply(path: &Path, edits: &[Edit], options: &LoadOptions) -> Result<Chang
     let loaded = loader.interpret(&after, Some(&named))?;
     let changes = match loader.interpret(&before, Some(&named)) {
         Ok(old) => differences(&old, &loaded),
-        Err(_) => Changes { changed: edits.iter().map(|edit| edit.key.clone()).collect(), restart: Vec::new() },
+        // What was in force is not known; what was asked for is.
+        Err(_) => Changes::of_pointers(edits.iter().map(|edit| pointer_of(&edit.key)).collect()),
     };
     if before != after {
         replace(&path, &after).map_err(|source| EditError::Write { path: path.clone(), source })?;

@@ -138,10 +138,15 @@ pub(super) fn dotted(pointer: &str) -> String {
             if !key.is_empty() {
                 key.push('.');
             }
-            key.push_str(&unescape(token));
+            key.push_str(&printable(&unescape(token)));
         }
     }
     key
+}
+
+/// A text without control characters, which a terminal would obey.
+pub(super) fn printable(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 
 /// A value as an error shows it: short, on one line, and never one that may be a secret.
@@ -153,7 +158,7 @@ pub(super) fn describe(pointer: &str, value: &Value) -> String {
         Value::Null => "nothing".to_owned(),
         Value::Bool(value) => value.to_string(),
         Value::Number(value) => format!("the number {value}"),
-        Value::String(text) if leaf.ends_with("Env") || looks_secret(text) => {
+        Value::String(text) if leaf.ends_with("Env") || leaf == "sessionPassthrough" || looks_secret(text) => {
             format!("a text of {} characters, not shown since it may be a secret", text.chars().count())
         }
         Value::String(text) if text.chars().count() > SHOWN => {

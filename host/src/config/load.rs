@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io::{self, Read},
+    os::unix::fs::PermissionsExt,
     path::{Component, Path, PathBuf},
     sync::Arc,
 };
@@ -150,7 +151,9 @@ impl Loader {
         let Some(path) = path else { return self.interpret("", None) };
         let path = self.options.cwd.join(path);
         let text = read(&path)?;
-        self.interpret(&text, Some(&path))
+        let mut loaded = self.interpret(&text, Some(&path))?;
+        loaded.warnings.extend(writable_by_all(&path));
+        Ok(loaded)
     }
 
     /// Judges a text as if it were the file at `path`.
@@ -276,6 +279,17 @@ fn notes(config: &Config) -> Option<Warning> {
         position: None,
         key: "routing.authorizedUsers".to_owned(),
         what: "is empty, so nobody may act".to_owned(),
+    })
+}
+
+/// Who can write the config can run commands as its owner.
+fn writable_by_all(path: &Path) -> Option<Warning> {
+    let open = path.metadata().is_ok_and(|data| data.permissions().mode() & 0o002 != 0);
+    open.then(|| Warning {
+        position: None,
+        key: path.display().to_string(),
+        what: "can be written by every user of this machine, who could run commands by it; take that right away"
+            .to_owned(),
     })
 }
 

@@ -63,9 +63,10 @@ fn keywords(config: &Config, raw: &Value, findings: &mut Vec<Finding>) {
 fn is_token_of(inner: &str, outer: &str) -> bool {
     let joins = |neighbour: Option<char>| neighbour.is_some_and(|c| c.is_alphanumeric() || "_:/-".contains(c));
     !inner.is_empty()
-        && outer.match_indices(inner).any(|(at, _)| {
-            let (before, after) = (&outer[..at], &outer[at + inner.len()..]);
-            !joins(before.chars().next_back()) && !joins(after.chars().next())
+        && outer.char_indices().any(|(at, _)| {
+            let (before, rest) = outer.split_at(at);
+            let after = rest.strip_prefix(inner);
+            after.is_some_and(|after| !joins(before.chars().next_back()) && !joins(after.chars().next()))
         })
 }
 

@@ -75,6 +75,8 @@ pub fn schema(fragments: &[Fragment]) -> Value {
     for fragment in fragments {
         join(&mut schema, fragment);
     }
+    // Closes the sections that only fragments have.
+    tidy(&mut schema, "");
     schema
 }
 

@@ -7,6 +7,12 @@ use super::error::dotted;
 /// The nearest of some words, if any is near.
 pub(super) fn nearest<'a>(word: &str, among: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = word.to_lowercase();
+    let among: Vec<&str> = among.into_iter().collect();
+    // A word cut short, such as `socket` for `socketName`, is far off by letters and near by meaning.
+    let mut longer = among.iter().filter(|candidate| candidate.to_lowercase().starts_with(&folded));
+    if let (4.., Some(only), None) = (word.len(), longer.next(), longer.next()) {
+        return Some(only);
+    }
     among
         .into_iter()
         .map(|candidate| (strsim::damerau_levenshtein(&folded, &candidate.to_lowercase()), candidate))

@@ -4,6 +4,7 @@ use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use super::{
@@ -37,7 +38,16 @@ pub struct ConfigWatch {
 struct State {
     current: Arc<Loaded>,
     problem: Option<Arc<ConfigError>>,
+    seen: Seen,
+}
+
+/// Which version of the file was read last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seen {
     stamp: Option<Stamp>,
+    /// Whether it was old enough by then. A file that is rewritten in place twice within one tick of the kernel's clock
+    /// has the same stamp twice, so a young one is read again at the next look.
+    settled: bool,
 }
 
 /// What tells one version of a file from another. The time of the last change to the inode is part of it, since a file may
@@ -64,6 +74,22 @@ impl Stamp {
     }
 }
 
+impl Seen {
+    fn of(path: &Path) -> Self {
+        Self::at(Stamp::of(path), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+    }
+
+    fn at(stamp: Option<Stamp>, now: Duration) -> Self {
+        /// Longer than any tick of a kernel's clock.
+        const TICK: Duration = Duration::from_millis(100);
+        let settled = stamp.is_none_or(|stamp| {
+            let changed = Duration::new(stamp.changed.0.unsigned_abs(), u32::try_from(stamp.changed.1).unwrap_or(0));
+            now.abs_diff(changed) > TICK
+        });
+        Self { stamp, settled }
+    }
+}
+
 impl ConfigWatch {
     /// Loads a file and keeps it under watch; with no file, the defaults stay in force.
     ///
@@ -73,9 +99,9 @@ impl ConfigWatch {
         let loader = Loader::new(options)?;
         let path = path.map(|path| options.cwd.join(path));
         // Before the read: a change after it must be seen by the next look.
-        let stamp = path.as_deref().and_then(Stamp::of);
+        let seen = path.as_deref().map_or(Seen { stamp: None, settled: true }, Seen::of);
         let current = Arc::new(loader.load(path.as_deref())?);
-        let state = Mutex::new(State { current: Arc::clone(&current), problem: None, stamp });
+        let state = Mutex::new(State { current: Arc::clone(&current), problem: None, seen });
         Ok(Self { loader, path, started_with: current, observer: Box::new(|_| {}), state })
     }
 
@@ -111,11 +137,11 @@ impl ConfigWatch {
         let Some(path) = &self.path else { return Reload::Unchanged };
         let found = {
             let mut state = self.lock();
-            let stamp = Stamp::of(path);
-            if stamp == state.stamp {
+            let seen = Seen::of(path);
+            if state.seen.settled && seen.stamp == state.seen.stamp {
                 return Reload::Unchanged;
             }
-            state.stamp = stamp;
+            state.seen = seen;
             match self.loader.load(Some(path)) {
                 Ok(loaded) => {
                     let difference = differences(&state.current, &loaded);
@@ -127,6 +153,10 @@ impl ConfigWatch {
                     Reload::Reloaded(difference)
                 }
                 Err(error) => {
+                    let known = state.problem.as_ref().is_some_and(|known| known.to_string() == error.to_string());
+                    if known {
+                        return Reload::Unchanged;
+                    }
                     let error = Arc::new(error);
                     state.problem = Some(Arc::clone(&error));
                     Reload::Broken(error)
@@ -147,5 +177,17 @@ fn differences(before: &Loaded, after: &Loaded) -> Changes {
     match (before.effective(), after.effective()) {
         (Ok(before), Ok(after)) => changes(&before, &after),
         _ => Changes::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cfg_4_a_young_file_is_read_again_since_its_times_may_not_move() {
+        let stamp = Stamp { device: 1, inode: 1, size: 1, modified: (50, 0), changed: (50, 990_000_000) };
+        let settled = |millis| Seen::at(Some(stamp), Duration::from_millis(millis)).settled;
+        assert_eq!([50_990, 51_000, 51_091, 49_000].map(settled), [false, false, true, true]);
     }
 }

@@ -99,7 +99,7 @@ fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, SyntaxError> {
 /// The parser's words on one line, without the place, which is given apart.
 fn sentence(message: &str) -> String {
     let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.rsplit_once(" at line ").map_or(line.clone(), |(what, _)| what.to_owned())
+    super::error::printable(line.rsplit_once(" at line ").map_or(&line, |(what, _)| what))
 }
 
 fn position(location: Location) -> Position {

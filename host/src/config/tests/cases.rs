@@ -19,6 +19,14 @@ fn cfg_2_the_base_config_of_the_cases_loads() {
     assert_eq!(loaded.config.integrations.github.api.token_env, ["CASE_TOKEN"]);
 }
 
+/// A build without a plugin takes the file as it is and leaves the plugin's keys alone.
+#[test]
+fn cfg_2_the_base_config_loads_in_a_build_without_plugins() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/cases/base.yaml");
+    let loaded = crate::config::load(Some(&path), std::path::Path::new("/"), &[]).unwrap();
+    assert_eq!(loaded.fragment("/webhooks/ghWebhook")["port"], json!(8787));
+}
+
 /// The three variants that `base.yaml` gives in its comments.
 #[test]
 fn cfg_2_the_variants_of_the_base_config_load() {

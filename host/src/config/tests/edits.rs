@@ -150,6 +150,24 @@ fn cfg_3_savers_at_once_lose_nothing() {
 }
 
 #[test]
+fn cfg_3_line_ends_marks_and_empty_sections_are_edited_or_refused() {
+    for (before, after) in [
+        ("routing:\r\n  enabled: false # a\r\n", "routing:\r\n  enabled: true # a\r\n"),
+        ("\u{feff}routing:\n  enabled: false # a\n", "\u{feff}routing:\n  enabled: true # a\n"),
+        ("routing:\n  # a\nservice: {}\n", "routing:\n  enabled: true\n  # a\nservice: {}\n"),
+        ("routing: # a\n", "routing: # a\n  enabled: true\n"),
+        ("# a\n", "# a\nrouting:\n  enabled: true\n"),
+        ("--- # a\nrouting: {}\n...\n", "--- # a\nrouting: {enabled: true}\n...\n"),
+    ] {
+        assert_eq!(saved(before, "routing.enabled", json!(true)), after);
+    }
+    // Through an alias, a write would change what the anchor is used for elsewhere.
+    let (folder, path) = file("env: &x {file: a}\nrouting: *x # a\n");
+    let error = set(&path, "routing.enabled", json!(true), &options(folder.path())).unwrap_err();
+    assert!(matches!(&error, EditError::Refused { by_hand, .. } if by_hand == "routing.enabled: true"), "{error}");
+}
+
+#[test]
 fn a_value_on_the_command_line_is_what_it_looks_like() {
     for (text, value) in [
         ("true", json!(true)),

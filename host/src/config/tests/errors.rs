@@ -22,8 +22,9 @@ const BAD: &[(&str, u64, &str, &[&str])] = &[
     ),
     ("state:\n  root: x\nservise: {port: 1}\n", 3, "servise", &["did you mean service?"]),
     ("zzzzzz: 1\n", 1, "zzzzzz", &["not known", "one of version, state"]),
+    ("\"a\\eb\": 1\n", 1, "a\\u{1b}b", &["not known"]),
     ("webhooks:\n  ghWebhook:\n    secretenv: X\n", 3, "webhooks.ghWebhook.secretenv", &["did you mean secretEnv?"]),
-    ("routing: {tmux: {socket: x}}\n", 1, "routing.tmux.socket", &["not known"]),
+    ("routing: {tmux: {socket: x}}\n", 1, "routing.tmux.socket", &["not known", "did you mean socketName?"]),
     (
         "routing:\n  authorizedUsers:\n  - {name: Ada, gihtub: ada}\n",
         3,
@@ -81,7 +82,12 @@ const BAD: &[(&str, u64, &str, &[&str])] = &[
         "integrations.github.api.tokenEnv[0]",
         &["not shown", "never a value"],
     ),
-    ("env: {sessionPassthrough: [A=b]}\n", 1, "env.sessionPassthrough[0]", &["the name of an environment variable"]),
+    (
+        "env: {sessionPassthrough: [A=b]}\n",
+        1,
+        "env.sessionPassthrough[0]",
+        &["not shown", "the name of an environment variable"],
+    ),
     // Logins.
     (
         "routing:\n  authorizedUsers:\n  - 'octo-admin '\n",

@@ -61,6 +61,17 @@ fn cfg_4_a_file_of_the_same_size_that_replaces_another_is_seen() {
     }
 }
 
+/// Within one tick of the kernel's clock the file's times tell nothing.
+#[test]
+fn cfg_4_a_file_that_is_rewritten_in_place_at_once_is_seen() {
+    let (folder, watch, told) = watched("routing: {maxQueuePerSession: 1}\n");
+    for size in (2..9).cycle().take(200) {
+        std::fs::write(folder.path().join("c.yaml"), format!("routing: {{maxQueuePerSession: {size}}}\n")).unwrap();
+        assert_eq!(watch.current().config.routing.max_queue_per_session, size);
+    }
+    assert_eq!(told.lock().unwrap().len(), 200);
+}
+
 #[test]
 fn cfg_4_a_change_that_changes_no_key_is_told_to_nobody() {
     let (folder, watch, told) = watched("routing: {shadow: true}\n");
