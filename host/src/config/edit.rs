@@ -121,7 +121,7 @@ fn differences(before: &Loaded, after: &Loaded) -> Changes {
 }
 
 /// The text with the edits made, proved to hold exactly the intended values.
-fn edited(text: &str, edits: &[Edit], path: &Path) -> Result<String, EditError> {
+pub(super) fn edited(text: &str, edits: &[Edit], path: &Path) -> Result<String, EditError> {
     let parse = |text: &str| {
         yaml::parse(text).map_err(|error| ConfigError::Syntax {
             path: path.to_owned(),
