@@ -8,11 +8,11 @@ use the_loop_plugin_api::{
     channel::{Message, Thread},
     event::Ingress,
 };
-use tokio::time;
 
 use crate::{
     bench::Bench,
     descriptor,
+    ingress::ends,
     kit::Kit,
     report::{Report, same, when},
 };
@@ -110,19 +110,5 @@ async fn listens(
         "submit what people say, as a channel",
         when(came && kinds.iter().all(|kind| *kind == Ingress::Channel), || format!("what came: {kinds:?}")),
     );
-    report.must("ARC-8", "listen until it is stopped", when(!task.is_finished(), || "it ended by itself".to_owned()));
-    bench.stop();
-    let ended = time::timeout(bench.patience(), &mut task).await;
-    report.must(
-        "ARC-8",
-        "end when it is stopped",
-        match ended {
-            Ok(Ok(ended)) => ended.map_err(|error| error.to_string()),
-            Ok(Err(panicked)) => Err(panicked.to_string()),
-            Err(_) => {
-                task.abort();
-                Err("it still listens".to_owned())
-            }
-        },
-    );
+    ends(&mut task, bench, report).await;
 }
