@@ -1,0 +1,43 @@
+# setup   what building and testing need and a fresh machine may lack
+# demo    the product run for real, without account or network
+# test    everything that is proved, on this machine
+# lint    format, clippy, and what may be in the dependency tree
+
+CARGO ?= cargo
+TARGET_DIR ?= $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
+NEXTEST_PROFILE ?= $(if $(CI),ci,default)
+PACKAGES := tmux git npm
+
+.PHONY: setup setup-lint demo test lint advisories
+
+setup:
+	@missing=""; for tool in $(PACKAGES); do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
+	if [ -n "$$missing" ]; then \
+		if ! command -v apt-get >/dev/null; then echo "setup: install$$missing, then run this again" >&2; exit 1; fi; \
+		as=""; if [ "$$(id -u)" != 0 ]; then as=sudo; fi; \
+		if [ -n "$$as" ] && ! $$as -n true 2>/dev/null; then \
+			echo "setup: run 'sudo apt-get install$$missing', then run this again" >&2; exit 1; fi; \
+		$$as apt-get update -q && $$as env DEBIAN_FRONTEND=noninteractive apt-get install -qy $$missing; \
+	fi
+	@command -v $(CARGO) >/dev/null || { echo "setup: install Rust 1.95 or later with rustup, then run this again" >&2; exit 1; }
+	@$(CARGO) nextest --version >/dev/null 2>&1 || $(CARGO) install cargo-nextest --locked
+	@if [ -f package-lock.json ]; then npm ci --no-audit --no-fund --loglevel=error; fi
+
+setup-lint:
+	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install cargo-deny --version '^0.20' --locked
+
+demo:
+	$(CARGO) build --bin the-loop
+	$(TARGET_DIR)/debug/the-loop demo
+
+test: setup
+	$(CARGO) build --workspace
+	$(CARGO) nextest run --workspace --profile $(NEXTEST_PROFILE)
+
+lint: setup-lint
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) deny --log-level error check bans licenses sources
+
+advisories: setup-lint
+	$(CARGO) deny check advisories
