@@ -59,7 +59,7 @@ pub fn sweep(folder: &Path) -> io::Result<()> {
 }
 
 /// The folder that holds `path`.
-pub(super) fn folder_of(path: &Path) -> &Path {
+pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -67,7 +67,7 @@ pub(super) fn folder_of(path: &Path) -> &Path {
 }
 
 /// A new file beside the one to replace, locked so that [`sweep`] leaves it alone.
-fn create_aside(folder: &Path) -> io::Result<NamedTempFile> {
+pub(crate) fn create_aside(folder: &Path) -> io::Result<NamedTempFile> {
     loop {
         let aside = tempfile::Builder::new().prefix(ASIDE_PREFIX).tempfile_in(folder)?;
         // A sweep may have seen the file before it was locked, and taken it for a dead writer's.
