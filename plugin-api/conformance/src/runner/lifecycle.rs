@@ -64,12 +64,6 @@ async fn looks(stage: &Stage<'_>, name: &str, first: &Hosted, neighbour: &Hosted
         }),
     );
     report.must("TMX-3", "find its own process live", stage.settles(handle, &Liveness::Live { ours: true }).await);
-    let renamed = RunnerHandle { name: name.to_owned(), ..neighbour.handle.clone() };
-    report.must(
-        "TMX-12",
-        "tell its own process from a stranger under the same name",
-        same(&stage.runner.probe(name, Some(&renamed)).await, &Liveness::Live { ours: false }),
-    );
     let again = stage.spawn(name, Program::Brief).await;
     let occupied = matches!(again, Err(SpawnError::Occupied { .. }));
     report.must(
@@ -154,6 +148,11 @@ pub(super) async fn ends(stage: &Stage<'_>, report: &mut Report) {
     match stage.recorder(&name).await {
         Ok(second) => {
             report.must("TMX-4", "clear a dead occupant and start", Ok(()));
+            report.must(
+                "TMX-12",
+                "tell its own process from another one under the same name",
+                same(&stage.runner.probe(&name, Some(&first.handle)).await, &Liveness::Live { ours: false }),
+            );
             let stale = stage.runner.kill(&first.handle, &stage.termination()).await;
             let live = stage.settles(&second.handle, &Liveness::Live { ours: true }).await;
             report.must(
