@@ -217,7 +217,10 @@ fn ensure_folder(path: &Path) -> Result<(), StateError> {
 
 #[cfg(test)]
 mod tests {
-    use std::{os::unix::fs::symlink, process::Command};
+    use std::{
+        os::unix::{fs::symlink, process::CommandExt as _},
+        process::Command,
+    };
 
     use super::*;
 
@@ -315,6 +318,47 @@ mod tests {
         StateRoot::open(base.path()).unwrap();
         assert_eq!(fs::read_to_string(state.version_file()).unwrap(), "1\n");
         assert_eq!(super::super::aside::list(&state.local()).unwrap().len(), 1);
+    }
+
+    const READ_ONLY: &str = "THE_LOOP_TEST_READ_ONLY";
+
+    #[test]
+    #[ignore = "the process, without a superuser's rights, of the test below"]
+    fn child_opens_a_read_only_root() {
+        let Some(path) = std::env::var_os(READ_ONLY) else { return };
+        let refused = StateRoot::open(Path::new(&path));
+        assert!(matches!(refused, Err(StateError::NotWritable { .. })), "{refused:?}");
+        println!("said: {}", refused.unwrap_err());
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn sta_4_a_read_only_root_is_refused_by_name() {
+        let base = tempfile::tempdir().unwrap();
+        let state = StateRoot::open(&base.path().join("root")).unwrap();
+        let logs = state.logs();
+        // A superuser may write everywhere, so another user looks, at folders that are its own.
+        let mut child = Command::new("/proc/self/exe");
+        if nix::unistd::geteuid().is_root() {
+            let nobody = 65534;
+            child.uid(nobody).gid(nobody);
+            fs::set_permissions(base.path(), Permissions::from_mode(0o755)).unwrap();
+            for folder in state.folders().iter().chain([&state.root]) {
+                std::os::unix::fs::chown(folder, Some(nobody), Some(nobody)).unwrap();
+            }
+            std::os::unix::fs::chown(state.version_file(), Some(nobody), Some(nobody)).unwrap();
+            std::os::unix::fs::chown(&logs, Some(0), Some(0)).unwrap();
+        } else {
+            fs::set_permissions(&logs, Permissions::from_mode(0o500)).unwrap();
+        }
+        let run = child
+            .args(["--exact", "state::layout::tests::child_opens_a_read_only_root", "--ignored", "--nocapture"])
+            .env(READ_ONLY, state.root())
+            .current_dir("/")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&run.stdout);
+        assert!(said.contains(&format!("said: {} cannot be written", logs.display())), "{run:?}");
     }
 
     #[test]

@@ -2,6 +2,8 @@ use std::collections::HashSet;
 
 use super::*;
 
+const SMALL_DISK: &str = "THE_LOOP_TEST_SMALL_DISK";
+
 #[tokio::test]
 async fn rel_1_a_journaled_event_is_there_for_another_connection() {
     let home = Home::new();
@@ -13,7 +15,13 @@ async fn rel_1_a_journaled_event_is_there_for_another_connection() {
         other.query_row("SELECT id, received_at FROM inbox", [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     assert_eq!(seen, (row.id.to_string(), 5_000_000));
     let mode: String = other.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
-    assert_eq!(mode, "wal");
+    let synchronous = db
+        .workers
+        .write(Size::OneStatement, |batch| {
+            Ok(batch.connection.pragma_query_value(None, "synchronous", |row| row.get::<_, u32>(0))?)
+        })
+        .await;
+    assert_eq!((&mode[..], synchronous.unwrap()), ("wal", 2), "every commit is synced");
 }
 
 #[tokio::test]
@@ -166,6 +174,51 @@ async fn sta_4_a_full_disk_changes_nothing_and_passes() {
         db.journal(NewInbox { id: EventId::generate(), ..row }).await.unwrap();
     }
     assert_eq!(db.pending_count().await.unwrap(), u64::try_from(kept + 10).unwrap());
+}
+
+/// A drill on a real disk: `THE_LOOP_TEST_SMALL_DISK` names an empty folder on a file system of a few megabytes.
+#[tokio::test]
+#[ignore = "needs a small file system"]
+async fn sta_4_a_full_file_system_is_told_as_such_and_passes() {
+    use crate::state::{PortableRecord, Record as _, StateError, StateRoot, Store};
+    let Some(folder) = std::env::var_os(SMALL_DISK) else { return };
+    let state = StateRoot::open(&Path::new(&folder).join("root")).unwrap();
+    let records: Store<PortableRecord> = Store::new(state.portable());
+    let record = PortableRecord::new("github:octo/hello#7".parse().unwrap(), "https://github.example".to_owned());
+    records.save(&record.name(), &record).unwrap();
+    let db = Db::open(&state.db()).unwrap();
+    db.journal(event(0)).await.unwrap();
+    let ballast = Path::new(&folder).join("ballast");
+    assert!(fs::write(&ballast, vec![0; 1 << 30]).is_err(), "the disk is small");
+
+    // What the log has allocated already may take a few more.
+    let mut accepted = 1;
+    let refused = loop {
+        match db.journal(NewInbox { payload: "x".repeat(20_000), ..event(1) }).await {
+            Ok(()) => accepted += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(refused, DbError::Full { .. }), "{refused:?}");
+    let changed = PortableRecord { url: "x".repeat(100_000), ..record.clone() };
+    let refused = records.save(&record.name(), &changed);
+    assert!(matches!(refused, Err(StateError::Full { .. })), "{refused:?}");
+    assert_eq!(records.load(&record.name()).unwrap(), Some(record.clone()));
+    assert_eq!(db.pending_count().await.unwrap(), accepted);
+    // A start on the full disk: it reads what is there, or says why it cannot.
+    StateRoot::open(state.root()).unwrap();
+    let second = Db::open(&state.db());
+    assert!(matches!(second, Ok(_) | Err(DbError::Full { .. })), "{second:?}");
+
+    fs::remove_file(&ballast).unwrap();
+    db.journal(event(2)).await.unwrap();
+    records.save(&record.name(), &changed).unwrap();
+    db.close().await;
+    let refused = fs::write(&ballast, vec![0; 1 << 30]);
+    let reopened = Db::open(&state.db());
+    println!("with {refused:?}, opening alone on the full disk: {:?}", reopened.map(|_| ()));
+    fs::remove_file(&ballast).unwrap();
+    assert_eq!(Db::open(&state.db()).unwrap().pending_count().await.unwrap(), accepted + 1);
 }
 
 /// Prints what journaling costs: `cargo nextest run --release --run-ignored only --no-capture journal_costs`.
