@@ -27,7 +27,7 @@ use crate::{
 const LOOK: Duration = Duration::from_millis(25);
 /// The first and the longest wait before something that failed is tried again.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// The activity of the local tracker.
 pub(crate) struct LocalIngress {

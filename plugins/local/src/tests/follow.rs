@@ -1,14 +1,19 @@
 //! What the ingress source hands over.
 
-use std::{fs, io::Write as _};
+use std::{fs, io::Write as _, sync::Arc};
 
-use the_loop_conformance::Bench;
+use async_trait::async_trait;
+use the_loop_conformance::{Bench, Kit};
 use the_loop_plugin_api::{
-    context::NoteOutcome,
-    event::{Actor, CommentChange, Content, Ingress, ItemChange, ItemState},
+    Clock, EventId, InboundSink, IngressSource as _, PluginContext,
+    context::{Accepted, ContextParts, IngressNote, NoteOutcome, Refused, SecretSource},
+    event::{Actor, CommentChange, Content, InboundEvent, Ingress, ItemChange, ItemState},
 };
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::{PATIENCE, Running, bench, delivered_ids, desk, journal_ids, opened, post, tracker};
+use crate::ingress::LocalIngress;
 
 /// Adds raw bytes to the journal.
 fn scribble(bench: &Bench, bytes: &[u8]) -> std::io::Result<()> {
@@ -195,4 +200,112 @@ async fn sta_2_an_entry_of_a_later_version_is_waited_for_and_not_lost() -> anyho
     let cursor: serde_json::Value = serde_json::from_slice(&fs::read(bench.folder().join("cursor.json"))?)?;
     assert_eq!(cursor["offset"], known.len());
     Ok(())
+}
+
+#[tokio::test]
+async fn rel_1_a_cursor_that_cannot_be_kept_holds_the_rest_back() -> anyhow::Result<()> {
+    let bench = bench();
+    let tracker = tracker(&bench);
+    let item = opened(&tracker).await?;
+    desk(&tracker).comment_as("alice", &item, "the second").await?;
+    let in_the_way = bench.folder().join("cursor.aside");
+    fs::create_dir(&in_the_way)?;
+    let running = Running::start(&bench);
+    running.taken(&bench, 1).await;
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while running.source.health().problem.is_none_or(|problem| !problem.contains("cursor.json")) {
+        assert!(tokio::time::Instant::now() < deadline, "{:?}", running.source.health());
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(bench.sink().events().len(), 1);
+    fs::remove_dir(&in_the_way)?;
+    assert_eq!(delivered_ids(&running.taken(&bench, 2).await), journal_ids(&bench)?);
+    running.stop(&bench).await
+}
+
+/// An inbox whose rows hold less than one of the comments.
+struct SmallRows {
+    taken: mpsc::UnboundedSender<InboundEvent>,
+    noted: mpsc::UnboundedSender<IngressNote>,
+}
+
+#[async_trait]
+impl InboundSink for SmallRows {
+    async fn submit(&self, event: InboundEvent) -> Result<Accepted, Refused> {
+        let size = format!("{event:?}").len();
+        if size > 10_000 {
+            return Err(Refused::TooLarge { size, limit: 10_000 });
+        }
+        self.taken.send(event).map_err(|_| Refused::Stopping)?;
+        Ok(Accepted { event: EventId::generate() })
+    }
+
+    fn note(&self, note: IngressNote) {
+        let _ = self.noted.send(note);
+    }
+}
+
+struct Nothing;
+
+impl SecretSource for Nothing {
+    fn read(&self, _: &str) -> Option<secrecy::SecretString> {
+        None
+    }
+}
+
+#[tokio::test]
+async fn rel_7_what_is_too_large_for_the_inbox_does_not_hold_up_the_rest() -> anyhow::Result<()> {
+    let bench = bench();
+    let tracker = tracker(&bench);
+    let item = opened(&tracker).await?;
+    desk(&tracker).comment_as("alice", &item, &"x".repeat(20_000)).await?;
+    desk(&tracker).comment_as("alice", &item, "the third").await?;
+    let ((taken, mut events), (noted, mut notes)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
+    let stop = CancellationToken::new();
+    let parts = ContextParts {
+        name: "local",
+        config: serde_json::Value::Null,
+        folder: bench.folder().to_owned(),
+        sink: Arc::new(SmallRows { taken, noted }),
+        secrets: Arc::new(Nothing),
+        clock: Arc::new(Real),
+        stop: stop.clone(),
+    };
+    let source = Arc::new(LocalIngress::new(&PluginContext::new(Kit::get().key(), parts)));
+    let task = tokio::spawn({
+        let source = Arc::clone(&source);
+        async move { source.run().await }
+    });
+    let mut delivered = Vec::new();
+    for _ in 0..2 {
+        delivered.extend(tokio::time::timeout(PATIENCE, events.recv()).await?);
+    }
+    let ids = journal_ids(&bench)?;
+    assert_eq!(delivered_ids(&delivered), [ids[0].as_str(), ids[2].as_str()]);
+    let note = notes.try_recv()?;
+    assert_eq!((note.outcome, note.delivery_id.as_ref()), (NoteOutcome::TooLarge, Some(&ids[1])));
+    assert!(source.health().problem.is_some_and(|problem| problem.contains("limit is 10000")));
+    stop.cancel();
+    Ok(task.await??)
+}
+
+struct Real;
+
+#[async_trait]
+impl Clock for Real {
+    fn now(&self) -> jiff::Timestamp {
+        jiff::Timestamp::now()
+    }
+
+    fn since_boot(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
+
+    fn boot_id(&self) -> String {
+        String::new()
+    }
+
+    async fn sleep(&self, span: std::time::Duration) {
+        tokio::time::sleep(span).await;
+    }
 }
