@@ -42,7 +42,9 @@ mod tests {
         for name in ["HOME", "PATH", "LC_ALL", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "https_proxy", "NO_PROXY"] {
             assert!(is_inherited(name), "{name}");
         }
-        for name in ["GITHUB_TOKEN", "CLAUDECODE", "TMUX", "THE_LOOP_TOKEN", "ANTHROPIC_API_KEY", "PATHS", "INVOCATION_ID"] {
+        for name in
+            ["GITHUB_TOKEN", "CLAUDECODE", "TMUX", "THE_LOOP_TOKEN", "ANTHROPIC_API_KEY", "PATHS", "INVOCATION_ID"]
+        {
             assert!(!is_inherited(name), "{name}");
         }
     }

@@ -49,7 +49,8 @@ mod tests {
         let declared = map(&[("AGENT_HOME", "/a"), ("HOOK_SECRET", "again"), ("PATH", "/agent/bin")]);
         let own = map(&[("THE_LOOP_SESSION", "own")]);
         let environment = session_environment(host, &declared, &passthrough, &names, &own);
-        let expected = map(&[("AGENT_HOME", "/a"), ("PATH", "/agent/bin"), ("THE_LOOP_SESSION", "own"), ("WANTED", "yes")]);
+        let expected =
+            map(&[("AGENT_HOME", "/a"), ("PATH", "/agent/bin"), ("THE_LOOP_SESSION", "own"), ("WANTED", "yes")]);
         assert_eq!(environment, expected);
     }
 }

@@ -20,6 +20,10 @@ pub struct SessionPlan {
     pub cwd: PathBuf,
     /// Where to write how it went.
     pub status: PathBuf,
+    /// The mark of the watcher that was told to watch this terminal. The agent starts once it watches, so that it misses
+    /// nothing, even where a hook of the user's delayed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<PathBuf>,
 }
 
 /// Names but no values: an environment can hold a session's token.
@@ -98,6 +102,7 @@ mod tests {
             env: BTreeMap::from([("TOKEN".to_owned(), "s3cret".to_owned())]),
             cwd: folder.path().to_owned(),
             status: folder.path().join("status.json"),
+            mark: None,
         };
         write_plan(&path, &plan).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);

@@ -1,6 +1,12 @@
 //! The launcher: the pane's own process, and the agent's parent.
 
-use std::{io, os::unix::process::ExitStatusExt as _, path::Path, process::ExitStatus};
+use std::{
+    io,
+    os::unix::process::ExitStatusExt as _,
+    path::Path,
+    process::ExitStatus,
+    time::{Duration, Instant},
+};
 
 use nix::{
     sys::signal::{Signal, kill},
@@ -15,12 +21,17 @@ use super::{
     environment::TERMINAL,
     plan::{PlanError, SessionPlan, read_plan},
     status::LaunchStatus,
+    watch::watching,
 };
 
 /// Exit statuses as a shell gives them, and one for the launcher's own failures.
 const NOT_LAUNCHED: u8 = 125;
 const NOT_EXECUTABLE: u8 = 126;
 const NOT_FOUND: u8 = 127;
+
+/// How long the agent waits at most for the watcher. Without one, texts wait with a reason; the agent runs anyway.
+const WATCHER: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// Why the agent did not start. Printed into the pane, where a person looks first.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +89,7 @@ async fn run(plan: &SessionPlan) -> Result<u8, LaunchError> {
     // Before the agent is there, so that no key can end the launcher and leave the agent without its record. Handlers, unlike
     // ignored signals, are not inherited by what is started.
     let mut signals = Signals::listen().map_err(LaunchError::SetUp)?;
+    wait_for_watcher(plan).await;
     let mut child = start(plan)?;
     let status = LaunchStatus::started(child.id());
     record(&status, &plan.status);
@@ -89,6 +101,14 @@ async fn run(plan: &SessionPlan) -> Result<u8, LaunchError> {
     };
     record(&status.ended(ended), &plan.status);
     Ok(exit_code(ended))
+}
+
+async fn wait_for_watcher(plan: &SessionPlan) {
+    let Some(watching) = plan.mark.as_deref().map(watching) else { return };
+    let deadline = Instant::now() + WATCHER;
+    while !watching.exists() && Instant::now() < deadline {
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
 }
 
 fn start(plan: &SessionPlan) -> Result<Child, LaunchError> {

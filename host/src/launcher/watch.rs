@@ -3,17 +3,32 @@
 use std::{
     fs, io,
     io::Read as _,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// Parameters longer than any real one are not looked at further.
 const LONGEST: usize = 64;
+
+/// The file beside a mark that exists while its watcher watches.
+pub(super) fn watching(mark: &Path) -> PathBuf {
+    let mut name = mark.as_os_str().to_owned();
+    name.push(".watching");
+    name.into()
+}
 
 /// Reads a terminal's output from standard input to its end. While bracketed paste is on, `mark` exists.
 ///
 /// # Errors
 /// When standard input cannot be read, or the mark cannot be made or removed.
 pub fn watch(mark: &Path) -> io::Result<()> {
+    let watching = watching(mark);
+    make(&watching)?;
+    let watched = scan(mark);
+    remove(&watching)?;
+    watched
+}
+
+fn scan(mark: &Path) -> io::Result<()> {
     let mut scanner = Scanner::default();
     let mut input = io::stdin().lock();
     let mut chunk = [0; 16 * 1024];

@@ -1,12 +1,6 @@
 //! Talking to tmux: one process a sequence of commands, with a bound on how long it may take.
 
-use std::{
-    io,
-    path::PathBuf,
-    process::Stdio,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, path::PathBuf, process::Stdio, sync::Arc, time::Duration};
 
 use nix::{
     sys::signal::{Signal, killpg},
@@ -118,9 +112,8 @@ impl Tmux {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let mut out = child.stdout()?;
         let mut err = child.stderr()?;
-        let whole = async {
-            tokio::try_join!(out.read_to_end(&mut stdout), err.read_to_end(&mut stderr), child.0.wait())
-        };
+        let whole =
+            async { tokio::try_join!(out.read_to_end(&mut stdout), err.read_to_end(&mut stderr), child.0.wait()) };
         let (_, _, status) =
             timeout(self.options.patience, whole).await.map_err(|_| self.silent())?.map_err(Failure::from)?;
         Ok(Answer { success: status.success(), stdout, stderr: String::from_utf8_lossy(&stderr).trim().to_owned() })

@@ -30,13 +30,21 @@ pub(crate) async fn terminate(
     order: &Termination,
 ) -> Result<Terminated, RunnerError> {
     let Ok(address) = Address::of(handle) else { return Ok(Terminated::AlreadyGone) };
-    match facts(tmux, handle, &address).await? {
-        Some(facts) if !address.is(&facts) => return Err(RunnerError::NotOurs { name: handle.name.clone() }),
-        Some(facts) if !facts.dead => {}
-        _ => return Ok(Terminated::AlreadyGone),
+    let (unknown, nothing) = match facts(tmux, handle, &address).await? {
+        Some(facts) if !address.is(&facts) => {
+            (address.pane_started.is_none(), Err(RunnerError::NotOurs { name: handle.name.clone() }))
+        }
+        Some(facts) => (facts.dead, Ok(Terminated::AlreadyGone)),
+        None => (address.pane_started.is_none(), Ok(Terminated::AlreadyGone)),
+    };
+    // An agent can outlive its tmux server. The pane's process is then known by its id and the time of its start.
+    if unknown {
+        return nothing;
     }
-    let Some(family) = Family::of(&address).await else { return Ok(Terminated::AlreadyGone) };
-    Ok(family.end(order.grace()).await)
+    match Family::of(&address).await {
+        Some(family) => Ok(family.end(order.grace()).await),
+        None => nothing,
+    }
 }
 
 /// Removes the session with all that is in it.
@@ -65,8 +73,7 @@ pub(crate) async fn kill(tmux: &Tmux, handle: &RunnerHandle, order: &Termination
 
 /// How the handle's pane is; `None` when tmux says that it is not there.
 async fn facts(tmux: &Tmux, handle: &RunnerHandle, address: &Address) -> Result<Option<PaneFacts>, RunnerError> {
-    let sequence =
-        Sequence::default().then(["list-panes", "-t", &address.target(), "-f", &address.only(), "-F", PANE]);
+    let sequence = Sequence::default().then(["list-panes", "-t", &address.target(), "-f", &address.only(), "-F", PANE]);
     let answer = tmux.ask(Server::At(&address.socket), sequence).await.map_err(|failure| silent(&failure))?;
     if says_no_server(&answer.stderr) || says_no_target(&answer.stderr) {
         return Ok(None);

@@ -4,7 +4,8 @@
 pub(crate) const PANE: &str = "pane|#{pid}|#{session_id}|#{window_id}|#{pane_id}|#{pane_pid}|#{pane_dead}|#{pane_in_mode}|#{pane_input_off}|#{window_activity}";
 
 /// Asked of a client.
-pub(crate) const CLIENT: &str = "client|#{client_readonly}|#{client_activity}|#{session_id}|#{window_id}|#{client_name}";
+pub(crate) const CLIENT: &str =
+    "client|#{client_readonly}|#{client_activity}|#{session_id}|#{window_id}|#{client_name}";
 
 /// One pane.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +83,11 @@ fn flag(text: &str) -> Option<bool> {
 pub(crate) fn says_no_server(stderr: &str) -> bool {
     stderr.contains("no server running")
         || (stderr.contains("error connecting to") && stderr.contains("No such file or directory"))
+}
+
+/// Whether the server ended while it was asked.
+pub(crate) fn says_ended(stderr: &str) -> bool {
+    ["server exited", "lost server"].iter().any(|words| stderr.contains(words))
 }
 
 /// Whether tmux said that a target does not exist, which is an answer.

@@ -20,7 +20,9 @@ pub(crate) fn judge(
     client_idle: Duration,
 ) -> Result<(), Verdict> {
     if !address.is(facts) {
-        return Err(Verdict::Gone("another pane has its address: the tmux server or the process is a new one".to_owned()));
+        return Err(Verdict::Gone(
+            "another pane has its address: the tmux server or the process is a new one".to_owned(),
+        ));
     }
     if facts.dead {
         return Err(Verdict::Gone("its process has exited".to_owned()));
@@ -65,7 +67,8 @@ pub(crate) async fn look(
     let needs_terminal = matches!(readiness, Readiness::Screen { .. });
     let looked = tokio::task::spawn_blocking(move || {
         let bracketed = mark.is_some_and(|mark| mark.exists());
-        let foreground = !needs_terminal || process::agent(pane_pid).is_some_and(|agent| agent.group == agent.foreground);
+        let foreground =
+            !needs_terminal || process::agent(pane_pid).is_some_and(|agent| agent.group == agent.foreground);
         (bracketed, foreground)
     });
     // The task can only fail when the runtime stops, and then nothing is to be written.

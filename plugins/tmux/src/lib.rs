@@ -19,8 +19,8 @@ mod options;
 mod process;
 mod quote;
 mod runner;
-mod screen;
 mod scope;
+mod screen;
 mod spawn;
 
 use std::sync::Arc;
@@ -62,3 +62,18 @@ register!(
     ConfigFragment::new("/routing/tmux", schema),
     build
 );
+
+#[cfg(test)]
+mod tests {
+    use the_loop_plugin_api::registry::claim;
+
+    #[test]
+    fn arc_3_the_runner_is_registered_with_its_part_of_the_config() {
+        let claim = claim().unwrap();
+        let runner = claim.runners.iter().find(|runner| runner.name() == "tmux").unwrap();
+        assert_eq!(runner.config().pointer(), "/routing/tmux");
+        let schema = runner.config().schema();
+        assert_eq!(schema["properties"]["socketName"]["type"], "string");
+        assert_eq!(schema["properties"]["socketName"]["default"], "");
+    }
+}

@@ -1,11 +1,13 @@
 //! What stands where (TMX-3): one `list-panes -a` for everything (TMX-9).
 
+use std::time::Duration;
+
 use the_loop_plugin_api::{Liveness, RunnerHandle, runner::Occupant};
 
 use crate::{
     address::Address,
     client::{Server, Tmux},
-    facts::{PANE, PaneFacts, says_no_server},
+    facts::{PANE, PaneFacts, says_ended, says_no_server},
     quote::Sequence,
 };
 
@@ -28,8 +30,25 @@ pub(crate) enum Look {
     Silent(String),
 }
 
+/// How often a server that ended while it was asked is asked again, which starts with a free socket or a new server.
+const TRIES: usize = 5;
+const BETWEEN: Duration = Duration::from_millis(20);
+
 /// Looks at all panes of a server.
 pub(crate) async fn look(tmux: &Tmux, server: Server<'_>) -> Look {
+    let mut found = look_once(tmux, server).await;
+    for _ in 1..TRIES {
+        match &found {
+            Look::Silent(reason) if says_ended(reason) => {}
+            _ => break,
+        }
+        tokio::time::sleep(BETWEEN).await;
+        found = look_once(tmux, server).await;
+    }
+    found
+}
+
+async fn look_once(tmux: &Tmux, server: Server<'_>) -> Look {
     let format = format!("{PANE}|#{{socket_path}}|#{{session_name}}");
     let sequence = Sequence::default().then(["list-panes", "-a", "-F", &format]);
     let answer = match tmux.ask(server, sequence).await {
@@ -37,7 +56,12 @@ pub(crate) async fn look(tmux: &Tmux, server: Server<'_>) -> Look {
         Err(failure) => return Look::Silent(failure.to_string()),
     };
     if !answer.success {
-        return if says_no_server(&answer.stderr) { Look::NoServer } else { Look::Silent(answer.stderr) };
+        return match answer.stderr {
+            // A server without a session, which is about to end or was told not to.
+            complaint if complaint.contains("no current target") => Look::Panes(Vec::new()),
+            complaint if says_no_server(&complaint) => Look::NoServer,
+            complaint => Look::Silent(complaint),
+        };
     }
     match answer.text().lines().map(read).collect::<Option<Vec<_>>>() {
         Some(rows) => Look::Panes(rows),

@@ -58,7 +58,8 @@ impl TmuxOptions {
 
     /// The socket that tmux will use, by its own rule; for people to read.
     pub(crate) fn socket_path(&self) -> PathBuf {
-        let folder = self.environment.get(OsStr::new("TMUX_TMPDIR")).map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
+        let folder =
+            self.environment.get(OsStr::new("TMUX_TMPDIR")).map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
         let name = if self.socket_name.is_empty() { "default" } else { &self.socket_name };
         folder.join(format!("tmux-{}", nix::unistd::getuid())).join(name)
     }
@@ -70,8 +71,14 @@ mod tests {
 
     #[test]
     fn tmx_7_tmux_starts_with_the_allow_list_only() {
-        let variables = [("PATH", "/bin"), ("TMUX", "/x,1,0"), ("GITHUB_TOKEN", "s"), ("TMUX_TMPDIR", "/t"), ("INVOCATION_ID", "i")]
-            .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let variables = [
+            ("PATH", "/bin"),
+            ("TMUX", "/x,1,0"),
+            ("GITHUB_TOKEN", "s"),
+            ("TMUX_TMPDIR", "/t"),
+            ("INVOCATION_ID", "i"),
+        ]
+        .map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let options = TmuxOptions::new("x".to_owned(), variables);
         let names: Vec<_> = options.environment.keys().map(|name| name.to_string_lossy().into_owned()).collect();
         assert_eq!(names, ["PATH", "TMUX_TMPDIR"]);

@@ -23,6 +23,11 @@ pub(crate) fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
+/// One word of a tmux command that tmux itself parses. It quotes as a shell does.
+pub(crate) fn tmux_word(text: &str) -> String {
+    shell_word(text)
+}
+
 /// Several tmux commands for one tmux process.
 #[derive(Default)]
 pub(crate) struct Sequence(Vec<String>);

@@ -34,13 +34,11 @@ impl TmuxRunner {
     async fn problem(&self) -> Option<String> {
         match look::look(&self.tmux, Server::Configured).await {
             Look::Silent(reason) => Some(reason),
-            Look::NoServer if self.tmux.options().under_systemd && scope::prefix(self.tmux.options()).is_none() => {
-                Some(
-                    "the host is a systemd service and systemd-run is not in PATH: a tmux server that it starts ends with \
+            Look::NoServer if self.tmux.options().under_systemd && scope::prefix(self.tmux.options()).is_none() => Some(
+                "the host is a systemd service and systemd-run is not in PATH: a tmux server that it starts ends with \
                      it; start a tmux server before the host, or set KillMode=process in its unit"
-                        .to_owned(),
-                )
-            }
+                    .to_owned(),
+            ),
             Look::NoServer | Look::Panes(_) => None,
         }
     }

@@ -30,9 +30,8 @@ pub(crate) async fn capture(
     if options.scrollback > 0 {
         capture.extend(["-S", &start]);
     }
-    let sequence = Sequence::default()
-        .then(["list-panes", "-t", &target, "-f", &address.only(), "-F", &format])
-        .then(capture);
+    let sequence =
+        Sequence::default().then(["list-panes", "-t", &target, "-f", &address.only(), "-F", &format]).then(capture);
     let answer = tmux
         .ask(Server::At(&address.socket), sequence)
         .await
@@ -44,7 +43,8 @@ pub(crate) async fn capture(
         return Err(RunnerError::Silent { reason: answer.stderr });
     }
     let text = answer.text();
-    let unreadable = || RunnerError::Silent { reason: format!("tmux answered something else than was asked: {text:?}") };
+    let unreadable =
+        || RunnerError::Silent { reason: format!("tmux answered something else than was asked: {text:?}") };
     let (facts, screen) = text.split_once('\n').ok_or_else(unreadable)?;
     let (facts, rest) = PaneFacts::read(facts).ok_or_else(unreadable)?;
     if !address.is(&facts) {

@@ -1,16 +1,14 @@
 //! Starting a process under a name (TMX-4).
 
-use the_loop_plugin_api::{
-    RunnerHandle, SpawnOrder,
-    runner::SpawnError,
-};
+use the_loop_plugin_api::{RunnerHandle, SpawnOrder, runner::SpawnError};
 
 use crate::{
-    address::Address,
+    address::{Address, all},
     client::{Answer, Failure, Server, Tmux},
+    facts::says_ended,
     look::{Look, Row, look},
     process,
-    quote::{Sequence, format_literal, shell_word, timed_format_literal},
+    quote::{Sequence, format_literal, shell_word, timed_format_literal, tmux_word},
     scope,
 };
 
@@ -29,15 +27,16 @@ pub(crate) async fn spawn(
 ) -> Result<RunnerHandle, SpawnError> {
     check(order).await?;
     remove_mark(order).await?;
-    // `duplicate session` means that someone was faster: look and decide again, once.
-    let mut again = true;
-    loop {
-        let server_runs = clear(tmux, order.name(), &attach).await?;
-        match create(tmux, order, server_runs).await? {
-            Creation::Done(handle) => return Ok(handle),
-            Creation::Lost if again => again = false,
-            Creation::Lost => return Err(SpawnError::Occupied { name: order.name().to_owned(), attach: attach() }),
-        }
+    let server_runs = clear(tmux, order.name(), &attach).await?;
+    if let Some(handle) = create(tmux, order, server_runs).await?.done() {
+        return Ok(handle);
+    }
+    // Someone was faster, or the server went away under us: look and decide again, once.
+    let server_runs = clear(tmux, order.name(), &attach).await?;
+    match create(tmux, order, server_runs).await? {
+        Creation::Done(handle) => Ok(handle),
+        Creation::Taken => Err(SpawnError::Occupied { name: order.name().to_owned(), attach: attach() }),
+        Creation::ServerEnded(reason) => Err(SpawnError::Silent { reason }),
     }
 }
 
@@ -97,16 +96,35 @@ async fn clear(tmux: &Tmux, name: &str, attach: &impl Fn() -> String) -> Result<
 
 enum Creation {
     Done(RunnerHandle),
-    /// Someone else took the name, or the server went away under us.
-    Lost,
+    /// tmux says `duplicate session`.
+    Taken,
+    /// The server went away under us; what tmux said.
+    ServerEnded(String),
+}
+
+impl Creation {
+    fn done(self) -> Option<RunnerHandle> {
+        match self {
+            Self::Done(handle) => Some(handle),
+            Self::Taken | Self::ServerEnded(_) => None,
+        }
+    }
 }
 
 async fn create(tmux: &Tmux, order: &SpawnOrder, server_runs: bool) -> Result<Creation, SpawnError> {
-    let answer = start(tmux, creation(order), server_runs).await?;
+    let answer = start(tmux, creation(order), server_runs).await.map_err(|failure| match silent(failure) {
+        SpawnError::Silent { reason } => {
+            let reason = format!("{reason}; should tmux come back, it may start {} after all", order.name());
+            SpawnError::Silent { reason }
+        }
+        other => other,
+    })?;
     let Some(address) = read_created(&answer.text(), order) else {
-        let lost = ["duplicate session", "server exited unexpectedly", "lost server"];
-        if lost.iter().any(|words| answer.stderr.contains(words)) {
-            return Ok(Creation::Lost);
+        if answer.stderr.contains("duplicate session") {
+            return Ok(Creation::Taken);
+        }
+        if says_ended(&answer.stderr) {
+            return Ok(Creation::ServerEnded(answer.stderr));
         }
         let reason = format!("tmux did not start {}: {}", order.name(), answer.stderr);
         return Err(SpawnError::Failed { reason });
@@ -134,14 +152,29 @@ fn creation(order: &SpawnOrder) -> Sequence {
     }
     new.extend(order.command().iter().map(String::as_str));
     let here = format!("={}:", order.name());
-    Sequence::default()
-        .then(new)
-        .then(["set-option", "-t", &here, "destroy-unattached", "off"])
-        .then(["set-option", "-p", "-t", &here, "remain-on-exit", "on"])
-        .then(["pipe-pane", "-t", &here, &watch(order)])
-        // A mistake in the user's configuration is shown in a mode that takes the pane's input.
-        .then(["copy-mode", "-q", "-t", &here])
-        .then(["list-panes", "-s", "-t", &here, "-F", SETTINGS])
+    // A hook of the user's (`after-new-session`) runs in between and can have put another pane in front of ours. Then the
+    // settings wait for the pane's id: on another pane they would watch a stranger.
+    let alone = all(&["#{==:#{window_panes},1}".to_owned(), "#{==:#{session_windows},1}".to_owned()]);
+    let settings = settings(order, &here).join(" ; ");
+    Sequence::default().then(new).then(["if-shell", "-F", "-t", &here, &alone, &settings]).then([
+        "list-panes",
+        "-s",
+        "-t",
+        &here,
+        "-F",
+        SETTINGS,
+    ])
+}
+
+/// The commands that make a pane one of ours: it outlives its process, a person's leaving does not end it, its output is
+/// watched, and no mode takes its input (a mistake in the user's configuration is shown in one).
+fn settings(order: &SpawnOrder, pane: &str) -> [String; 4] {
+    [
+        format!("set-option -t '{pane}' destroy-unattached off"),
+        format!("set-option -p -t '{pane}' remain-on-exit on"),
+        format!("pipe-pane -t '{pane}' {}", tmux_word(&watch(order))),
+        format!("copy-mode -q -t '{pane}'"),
+    ]
 }
 
 fn watch(order: &SpawnOrder) -> String {
@@ -150,14 +183,14 @@ fn watch(order: &SpawnOrder) -> String {
 }
 
 /// Runs the creation; where it starts a server under systemd, in a scope of its own (TMX-8).
-async fn start(tmux: &Tmux, sequence: Sequence, server_runs: bool) -> Result<Answer, SpawnError> {
+async fn start(tmux: &Tmux, sequence: Sequence, server_runs: bool) -> Result<Answer, Failure> {
     let scope = if server_runs { None } else { scope::prefix(tmux.options()) };
     let mut tmux_words = tmux.prefix(Server::Configured);
     tmux_words.extend(sequence.into_args());
     if let Some(mut words) = scope {
         words.extend(tmux_words.iter().cloned());
         let bus = tmux.options().bus.as_deref().map(|bus| ("DBUS_SESSION_BUS_ADDRESS", bus));
-        let answer = tmux.ask_words(&words, bus.as_slice()).await.map_err(silent)?;
+        let answer = tmux.ask_words(&words, bus.as_slice()).await?;
         if answer.success || !answer.stdout.is_empty() || answer.stderr.contains("duplicate session") {
             return Ok(answer);
         }
@@ -167,7 +200,7 @@ async fn start(tmux: &Tmux, sequence: Sequence, server_runs: bool) -> Result<Ans
              start a tmux server before the host, or set KillMode=process in its unit"
         );
     }
-    tmux.ask_words(&tmux_words, &[]).await.map_err(silent)
+    tmux.ask_words(&tmux_words, &[]).await
 }
 
 fn silent(failure: Failure) -> SpawnError {
@@ -193,29 +226,14 @@ fn read_created(text: &str, order: &SpawnOrder) -> Option<Address> {
     })
 }
 
-/// Sees that the settings reached our pane. A hook of the user's (`after-new-session`) can have split it and taken the focus
-/// before they were made; then they are made again by id, and undone where they went.
+/// Sees that the settings reached our pane, and makes them by its id where they did not.
 async fn settle(tmux: &Tmux, order: &SpawnOrder, address: &Address, report: &str) -> Result<(), SpawnError> {
-    let panes: Vec<Vec<&str>> = report
-        .lines()
-        .filter_map(|line| line.strip_prefix("settings|"))
-        .map(|line| line.split('|').collect())
-        .collect();
-    let set = |pane: &[&str]| matches!(pane, [id, "1", "on", "0"] if *id == address.pane_id);
-    if panes.iter().any(|pane| set(pane)) {
+    let pane = address.target();
+    if report.lines().any(|line| line == format!("settings|{}|1|on|0", address.pane_id)) {
         return Ok(());
     }
-    let pane = address.pane_id.as_str();
-    let astray = panes.iter().filter(|settings| matches!(settings.as_slice(), [id, "1", ..] if *id != pane));
-    let mut sequence = Sequence::default()
-        .then(["set-option", "-t", &format!("{}:", address.session_id), "destroy-unattached", "off"])
-        .then(["set-option", "-p", "-t", pane, "remain-on-exit", "on"])
-        .then(["pipe-pane", "-t", pane, &watch(order)])
-        .then(["copy-mode", "-q", "-t", pane]);
-    for other in astray {
-        sequence = sequence.then(["pipe-pane", "-t", other[0]]);
-        sequence = sequence.then(["set-option", "-p", "-u", "-t", other[0], "remain-on-exit"]);
-    }
+    let commands = settings(order, &pane).join(" ; ");
+    let sequence = Sequence::default().then(["if-shell", "-F", "1", &commands]);
     let answer = tmux.ask(Server::At(&address.socket), sequence).await.map_err(silent)?;
     if answer.success {
         return Ok(());
