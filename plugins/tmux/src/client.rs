@@ -9,6 +9,7 @@ use nix::{
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
+    sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, timeout, timeout_at},
 };
 
@@ -51,15 +52,22 @@ impl Answer {
     }
 }
 
+/// Measured: fewer leave a processor idle while a process starts, many more slow each other down.
+const TURNS_A_PROCESSOR: usize = 4;
+
 /// Runs tmux.
 #[derive(Clone)]
 pub(crate) struct Tmux {
     options: Arc<TmuxOptions>,
+    /// The server works through what it is told one by one: more conversations at once than this only push each other off
+    /// the processors.
+    turns: Arc<Semaphore>,
 }
 
 impl Tmux {
     pub(crate) fn new(options: TmuxOptions) -> Self {
-        Self { options: Arc::new(options) }
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self { options: Arc::new(options), turns: Arc::new(Semaphore::new(processors * TURNS_A_PROCESSOR)) }
     }
 
     pub(crate) fn options(&self) -> &TmuxOptions {
@@ -120,7 +128,8 @@ impl Tmux {
     }
 
     /// Starts a sequence whose last part waits for its standard input.
-    pub(crate) fn converse(&self, server: Server<'_>, sequence: Sequence) -> Result<Conversation, Failure> {
+    pub(crate) async fn converse(&self, server: Server<'_>, sequence: Sequence) -> Result<Conversation, Failure> {
+        let turn = Arc::clone(&self.turns).acquire_owned().await.map_err(io::Error::other)?;
         let words = self.prefix(server);
         let (program, args) = words.split_first().ok_or_else(|| io::Error::other("no command"))?;
         let mut command = self.command(program);
@@ -133,6 +142,7 @@ impl Tmux {
             child,
             deadline: Instant::now() + self.options.patience,
             patience: self.options.patience,
+            _turn: turn,
         })
     }
 
@@ -186,6 +196,7 @@ pub(crate) struct Conversation {
     stderr: ChildStderr,
     deadline: Instant,
     patience: Duration,
+    _turn: OwnedSemaphorePermit,
 }
 
 impl Conversation {

@@ -83,7 +83,7 @@ impl Target<'_> {
         // A name of its own a try: what an earlier try may have left behind is never pasted by this one.
         let buffer = format!("{}-{}", self.delivery.id(), DeliveryId::generate());
         let sequence = self.sequence(part, &buffer);
-        let mut talk = match self.tmux.converse(Server::At(&self.address.socket), sequence) {
+        let mut talk = match self.tmux.converse(Server::At(&self.address.socket), sequence).await {
             Ok(talk) => talk,
             Err(failure) => return (Step::NotWritten(failure.to_string()), turn),
         };
