@@ -252,3 +252,22 @@ fn widen(pipe: &ChildStdin, size: usize) {
 
 #[cfg(not(target_os = "linux"))]
 fn widen(_pipe: &ChildStdin, _size: usize) {}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn del_4_a_large_text_goes_over_before_anyone_has_read_of_it() {
+        let options = TmuxOptions::from_environment(String::new());
+        let tmux = Tmux::new(TmuxOptions { program: "sh".into(), ..options });
+        // A program that never reads takes the place of tmux.
+        let mut command = tmux.command("sh");
+        let mut child = Group(command.args(["-c", "sleep 1000"]).stdin(Stdio::piped()).spawn().unwrap());
+        let mut stdin = child.0.stdin.take().unwrap();
+        let text = vec![b'x'; 1024 * 1024];
+        widen(&stdin, text.len());
+        let written = timeout(Duration::from_secs(10), stdin.write_all(&text)).await;
+        assert!(matches!(written, Ok(Ok(()))), "the pipe is too small for the text");
+    }
+}

@@ -27,6 +27,34 @@ async fn del_5_copy_mode_holds_until_it_is_left() {
 }
 
 #[tokio::test]
+async fn tmx_9_what_changes_after_the_gates_is_caught_by_tmux_itself() {
+    let rig = Rig::new();
+    let session = rig.spawn("loop-a").await;
+    let pane = session.part("paneId");
+    let gate = |args: &[&str]| {
+        let command = std::sync::Mutex::new(rig.command(args));
+        Gate::meanwhile(move || assert!(command.lock().unwrap().status().unwrap().success()))
+    };
+    let copy_mode = gate(&["copy-mode", "-t", &pane]);
+    let outcome = session.deliver_when("text", Readiness::Signals, copy_mode).await;
+    assert_eq!(outcome, DeliveryOutcome::Held(HoldReason::CopyMode));
+    rig.tmux(&["copy-mode", "-q", "-t", &pane]);
+    let off = gate(&["select-pane", "-d", "-t", &pane]);
+    let outcome = session.deliver_when("text", Readiness::Signals, off).await;
+    assert_eq!(outcome, DeliveryOutcome::Held(HoldReason::NotReady));
+    rig.tmux(&["select-pane", "-e", "-t", &pane]);
+    let respawn = gate(&["respawn-pane", "-k", "-t", &pane, "cat"]);
+    let outcome = session.deliver_when("text", Readiness::Signals, respawn).await;
+    assert!(matches!(outcome, DeliveryOutcome::Gone { .. }), "{outcome:?}");
+    let other = rig.spawn("loop-b").await;
+    let kill = gate(&["kill-session", "-t", "=loop-b"]);
+    let outcome = other.deliver_when("text", Readiness::Signals, kill).await;
+    assert!(matches!(outcome, DeliveryOutcome::Gone { .. }), "{outcome:?}");
+    assert_eq!((session.bytes(), other.bytes()), (Vec::new(), Vec::new()));
+    assert_eq!(rig.tmux(&["list-buffers"]), "");
+}
+
+#[tokio::test]
 async fn del_5_a_pane_whose_input_is_switched_off_holds() {
     let rig = Rig::new();
     let session = rig.spawn("loop-a").await;

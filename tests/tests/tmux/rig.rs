@@ -313,6 +313,7 @@ pub(crate) fn termination(grace: Duration) -> Termination {
 #[derive(Default)]
 pub(crate) struct Gate {
     answers: Mutex<VecDeque<Result<(), HoldReason>>>,
+    meanwhile: Option<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl Gate {
@@ -321,13 +322,21 @@ impl Gate {
     }
 
     pub(crate) fn says(answers: impl IntoIterator<Item = Result<(), HoldReason>>) -> Self {
-        Self { answers: Mutex::new(answers.into_iter().collect()) }
+        Self { answers: Mutex::new(answers.into_iter().collect()), meanwhile: None }
+    }
+
+    /// Says yes while something happens: after the runner's own gates, before the bytes.
+    pub(crate) fn meanwhile(act: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { answers: Mutex::default(), meanwhile: Some(Box::new(act)) }
     }
 }
 
 #[async_trait]
 impl InputGate for Gate {
     async fn check(&self) -> Result<(), HoldReason> {
+        if let Some(act) = &self.meanwhile {
+            act();
+        }
         self.answers.lock().unwrap().pop_front().unwrap_or(Ok(()))
     }
 }

@@ -138,6 +138,7 @@ async fn tmx_7_the_agent_gets_the_planned_environment_and_the_server_no_secret()
     assert_eq!(fs::read_to_string(session.out.join("cwd")).unwrap(), rig.path("work").to_str().unwrap());
     let server = rig.tmux(&["show-environment", "-g"]);
     assert!(!server.contains("canary-secret") && server.contains("HOME="), "{server}");
+    assert!(!server.contains("CARGO"), "what the test itself was started with does not pass either: {server}");
 }
 
 #[tokio::test]
