@@ -16,6 +16,7 @@ pub mod channel;
 pub mod clock;
 pub mod context;
 pub mod delivery;
+pub mod environment;
 pub mod event;
 pub mod harness;
 pub mod ids;
