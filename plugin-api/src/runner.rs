@@ -101,6 +101,8 @@ pub struct Occupant {
     pub name: String,
     /// Whether its process has exited.
     pub dead: bool,
+    /// The spawn that it is, where it was spawned by an order of ours, of whatever process.
+    pub incarnation: Option<IncarnationId>,
     /// The runner's own address of it, in the shape of [`RunnerHandle::data`], as far as a look tells.
     pub data: serde_json::Value,
 }

@@ -106,6 +106,7 @@ impl Runner for Pipes {
         let look = |(name, session): (&String, &mut Session)| Occupant {
             name: name.clone(),
             dead: session.dead(),
+            incarnation: None,
             data: json!(session.child.id()),
         };
         Some(sessions.iter_mut().map(look).collect())

@@ -3,6 +3,9 @@
 /// Asked of a pane, by every command that looks at one.
 pub(crate) const PANE: &str = "pane|#{pid}|#{session_id}|#{window_id}|#{pane_id}|#{pane_pid}|#{pane_dead}|#{pane_in_mode}|#{pane_input_off}|#{window_activity}";
 
+/// The pane option that names the spawn that a pane is, so that a host that died right after a spawn finds it again.
+pub(crate) const INCARNATION: &str = "@the-loop-incarnation";
+
 /// Asked of a client.
 pub(crate) const CLIENT: &str =
     "client|#{client_readonly}|#{client_activity}|#{session_id}|#{window_id}|#{client_name}";

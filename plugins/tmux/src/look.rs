@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use the_loop_plugin_api::{Liveness, RunnerHandle, runner::Occupant};
+use the_loop_plugin_api::{IncarnationId, Liveness, RunnerHandle, runner::Occupant};
 
 use crate::{
     address::Address,
     client::{Server, Tmux},
-    facts::{PANE, PaneFacts, says_ended, says_no_server},
+    facts::{INCARNATION, PANE, PaneFacts, says_ended, says_no_server},
     quote::Sequence,
 };
 
@@ -17,6 +17,7 @@ pub(crate) struct Row {
     pub(crate) facts: PaneFacts,
     pub(crate) socket: String,
     pub(crate) name: String,
+    incarnation: Option<IncarnationId>,
 }
 
 /// What a look at a server found.
@@ -49,7 +50,7 @@ pub(crate) async fn look(tmux: &Tmux, server: Server<'_>) -> Look {
 }
 
 async fn look_once(tmux: &Tmux, server: Server<'_>) -> Look {
-    let format = format!("{PANE}|#{{socket_path}}|#{{session_name}}");
+    let format = format!("{PANE}|#{{socket_path}}|#{{session_name}}|#{{{INCARNATION}}}");
     let sequence = Sequence::default().then(["list-panes", "-a", "-F", &format]);
     let answer = match tmux.ask(server, sequence).await {
         Ok(answer) => answer,
@@ -71,8 +72,9 @@ async fn look_once(tmux: &Tmux, server: Server<'_>) -> Look {
 
 fn read(line: &str) -> Option<Row> {
     let (facts, rest) = PaneFacts::read(line)?;
-    let (socket, name) = rest.split_once('|')?;
-    Some(Row { facts, socket: socket.to_owned(), name: name.to_owned() })
+    let (socket, rest) = rest.split_once('|')?;
+    let (name, incarnation) = rest.rsplit_once('|')?;
+    Some(Row { facts, socket: socket.to_owned(), name: name.to_owned(), incarnation: incarnation.parse().ok() })
 }
 
 /// What stands under `name`, or, where the handle's own session lives on under another name, what became of that.
@@ -120,7 +122,7 @@ fn occupant(row: Row) -> Occupant {
         mark: None,
     };
     let data = serde_json::to_value(address).unwrap_or_default();
-    Occupant { name: row.name, dead: row.facts.dead, data }
+    Occupant { name: row.name, dead: row.facts.dead, incarnation: row.incarnation, data }
 }
 
 #[cfg(test)]
@@ -134,10 +136,10 @@ mod tests {
     #[test]
     fn tmx_3_live_dead_and_absent_are_told_apart() {
         let rows = rows(&[
-            "pane|1|$1|@1|%1|11|0|0|0|0|/s|loop-a",
-            "pane|1|$2|@2|%2|12|1|0|0|0|/s|loop-b",
-            "pane|1|$3|@3|%3|13|1|0|0|0|/s|loop-c",
-            "pane|1|$3|@3|%4|14|0|0|0|0|/s|loop-c",
+            "pane|1|$1|@1|%1|11|0|0|0|0|/s|loop-a|",
+            "pane|1|$2|@2|%2|12|1|0|0|0|/s|loop-b|",
+            "pane|1|$3|@3|%3|13|1|0|0|0|/s|loop-c|",
+            "pane|1|$3|@3|%4|14|0|0|0|0|/s|loop-c|",
         ]);
         assert_eq!(judge(&rows, "loop-a", None), Liveness::Live { ours: false });
         assert_eq!(judge(&rows, "loop-b", None), Liveness::Dead { ours: false });
@@ -147,7 +149,7 @@ mod tests {
 
     #[test]
     fn tmx_12_a_renamed_session_is_still_ours_and_a_namesake_is_not() {
-        let rows = rows(&["pane|1|$1|@1|%1|11|0|0|0|0|/s|renamed", "pane|1|$2|@2|%2|12|0|0|0|0|/s|loop-a"]);
+        let rows = rows(&["pane|1|$1|@1|%1|11|0|0|0|0|/s|renamed|", "pane|1|$2|@2|%2|12|0|0|0|0|/s|loop-a|"]);
         let address = |pane_pid| Address {
             socket: "/s".to_owned(),
             server_pid: 1,

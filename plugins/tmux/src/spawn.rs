@@ -5,7 +5,7 @@ use the_loop_plugin_api::{RunnerHandle, SpawnOrder, runner::SpawnError};
 use crate::{
     address::{Address, all},
     client::{Answer, Failure, Server, Tmux},
-    facts::says_ended,
+    facts::{INCARNATION, says_ended},
     look::{Look, Row, look},
     process,
     quote::{Sequence, format_literal, shell_word, timed_format_literal, tmux_word},
@@ -168,8 +168,9 @@ fn creation(order: &SpawnOrder) -> Sequence {
 
 /// The commands that make a pane one of ours: it outlives its process, a person's leaving does not end it, its output is
 /// watched, and no mode takes its input (a mistake in the user's configuration is shown in one).
-fn settings(order: &SpawnOrder, pane: &str) -> [String; 4] {
+fn settings(order: &SpawnOrder, pane: &str) -> [String; 5] {
     [
+        format!("set-option -p -t '{pane}' {INCARNATION} {}", order.incarnation()),
         format!("set-option -t '{pane}' destroy-unattached off"),
         format!("set-option -p -t '{pane}' remain-on-exit on"),
         format!("pipe-pane -t '{pane}' {}", tmux_word(&watch(order))),
