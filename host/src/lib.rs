@@ -1,16 +1,21 @@
 //! The host of the-loop, as a library: the binary, the REST API and an embedding program all call it, so no surface can
-//! behave differently from another (ARC-2).
+//! behave differently from another (ARC-2). The library never prints, never exits and reads neither home nor environment:
+//! what it needs of them is passed in.
 
 pub mod admission;
 pub mod api;
 pub mod cli;
+pub mod clock;
 pub mod config;
 pub mod db;
 pub mod demo;
 pub mod dispatch;
+pub mod drills;
 pub mod eventlog;
 pub mod launcher;
-mod plugins;
+pub mod plugins;
 pub mod service;
 pub mod sessions;
 pub mod state;
+
+pub use service::{OpenOptions, TheLoop};

@@ -1,2 +1,7 @@
-//! The `the-loop` binary.
-fn main() {}
+//! The `the-loop` binary: parses, calls the library, prints (ARC-2).
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    the_loop::cli::main()
+}

@@ -98,17 +98,18 @@ const COLUMNS: &str =
     "seq, id, target, source, actor, text, event, created_at, changed_at, receipt, reason, writing FROM deliveries";
 
 impl Db {
-    /// Queues a text, behind those that wait for the same session.
+    /// Queues a text, behind those that wait for the same session. `None` when its event made a delivery already: one event
+    /// makes one, however often it is decided.
     ///
     /// # Errors
     /// When it cannot be recorded; then it is not to be delivered.
-    pub async fn create_delivery(&self, new: NewDelivery) -> Result<(), DbError> {
+    pub async fn create_delivery(&self, new: NewDelivery) -> Result<Option<DeliveryRow>, DbError> {
         self.workers
             .write(Size::Several, move |batch| {
                 let connection = batch.connection;
-                connection
+                let inserted = connection
                     .prepare_cached(
-                        "INSERT INTO deliveries (id, target, source, actor, text, event, created_at, changed_at, receipt)
+                        "INSERT OR IGNORE INTO deliveries (id, target, source, actor, text, event, created_at, changed_at, receipt)
                          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, 'queued')",
                     )?
                     .execute(params![
@@ -120,9 +121,26 @@ impl Db {
                         new.event.map(Spelled),
                         At(new.at)
                     ])?;
+                if inserted == 0 {
+                    return Ok(None);
+                }
                 let seq = connection.last_insert_rowid();
                 let entry = ReceiptEntry { receipt: Receipt::Queued, at: new.at, evidence: "host".to_owned(), reason: None };
-                Ok(record(connection, seq, &entry)?)
+                record(connection, seq, &entry)?;
+                Ok(Some(DeliveryRow {
+                    id: new.id,
+                    target: new.target,
+                    source: new.source,
+                    actor: new.actor,
+                    text: new.text,
+                    event: new.event,
+                    created_at: new.at,
+                    changed_at: new.at,
+                    receipt: Receipt::Queued,
+                    reason: None,
+                    writing: false,
+                    history: vec![entry],
+                }))
             })
             .await
     }
@@ -157,6 +175,22 @@ impl Db {
                     return Err(DbError::Impossible { id, from, to: Receipt::Delivered }.into());
                 }
                 batch.connection.prepare_cached("UPDATE deliveries SET writing = 1 WHERE seq = ?1")?.execute([seq])?;
+                Ok(())
+            })
+            .await
+    }
+
+    /// Takes the mark of [`Db::mark_writing`] back: no byte was written.
+    ///
+    /// # Errors
+    /// When it cannot be recorded; the delivery is then settled as one that may have been written.
+    pub async fn clear_writing(&self, id: DeliveryId) -> Result<(), DbError> {
+        self.workers
+            .write(Size::Several, move |batch| {
+                batch
+                    .connection
+                    .prepare_cached("UPDATE deliveries SET writing = 0 WHERE id = ?1")?
+                    .execute([Spelled(id)])?;
                 Ok(())
             })
             .await

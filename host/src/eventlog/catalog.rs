@@ -320,11 +320,12 @@ catalog! {
         "the loops' state cannot be read, so no loop runs";
 
     ShadowWouldSpawn "shadow.would_spawn"
-        [work_item harness harness_session_id runner tmux_target interaction gh_event action delivery_id actor]
+        [work_item harness harness_session_id runner tmux_target interaction gh_event action delivery_id actor command]
         "in shadow mode: an agent would have been started";
-    ShadowWouldDeliver "shadow.would_deliver" [work_item standing harness via gh_event action delivery_id delivery actor]
+    ShadowWouldDeliver "shadow.would_deliver"
+        [work_item standing harness via gh_event action delivery_id delivery actor command]
         "in shadow mode: a text would have been given to a session";
-    ShadowWouldCommand "shadow.would_command" [work_item command source actor effect delivery_id]
+    ShadowWouldCommand "shadow.would_command" [work_item command source actor effect delivery_id gh_event]
         "in shadow mode: a control command would have been carried out";
 }
 

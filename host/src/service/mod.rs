@@ -1,1 +1,287 @@
-//! The running host: tasks, listeners, shutdown.
+//! The host as one value: opened once, run as a service or called in process.
+
+mod http;
+mod ingress;
+mod run;
+mod sink;
+pub mod status;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use secrecy::SecretString;
+use the_loop_plugin_api::{Tracker, WorkItemRef, context::SecretSource};
+use tokio::sync::Semaphore;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub use self::{
+    run::{Ready, RunError},
+    status::{ServiceRow, Status},
+};
+use crate::{
+    admission::{Admission, Deciding},
+    clock::SystemClock,
+    config::{self, ConfigError, ConfigWatch, LoadOptions, Loaded},
+    db::{Db, DbError},
+    dispatch::Dispatch,
+    eventlog::{EventLog, EventLogError, LogOptions},
+    plugins::{Linked, Plugins, PluginsError, Surroundings},
+    sessions::{core::Core, registry::Registry},
+    state::{SessionRecord, SessionStatus, StateError, StateRoot, Store},
+};
+
+/// What an opening needs to be told, since the library reads neither home nor environment.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// The config that was named explicitly.
+    pub config: Option<PathBuf>,
+    /// The folder that relative paths start from where there is no config file.
+    pub cwd: PathBuf,
+    /// The environment, read once.
+    pub environment: Vec<(String, String)>,
+    /// This program, for the launcher that runs inside a terminal.
+    pub program: PathBuf,
+    /// The `source` of this process's records in the event log.
+    pub source: &'static str,
+}
+
+impl OpenOptions {
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// Why the host could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The config is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The state root is wrong.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The database is wrong.
+    #[error(transparent)]
+    Db(#[from] DbError),
+    /// The event log is wrong.
+    #[error(transparent)]
+    Log(#[from] EventLogError),
+    /// A plugin is wrong.
+    #[error(transparent)]
+    Plugins(#[from] PluginsError),
+    /// Their registry cannot be claimed.
+    #[error(transparent)]
+    Claim(#[from] the_loop_plugin_api::registry::ClaimError),
+}
+
+/// Where everything is, without touching it.
+#[derive(Debug)]
+pub struct Setup {
+    /// The operator's config.
+    pub loaded: Loaded,
+    /// The state root.
+    pub root: PathBuf,
+    /// The event log.
+    pub log_path: PathBuf,
+    /// The config file, where there is one.
+    pub path: Option<PathBuf>,
+    /// How it is loaded.
+    pub load: LoadOptions,
+}
+
+impl Setup {
+    /// Finds and reads the config (CFG-1).
+    ///
+    /// # Errors
+    /// When it does not validate.
+    pub fn read(options: &OpenOptions) -> Result<Self, OpenError> {
+        let named = options.variable("THE_LOOP_CLI_CONFIG").map(std::ffi::OsStr::new);
+        let home = options.variable("HOME").map(Path::new);
+        let path = config::discover(options.config.as_deref(), named, &options.cwd, home);
+        let load = LoadOptions {
+            cwd: options.cwd.clone(),
+            home: home.map(Path::to_owned),
+            fragments: crate::plugins::fragments()?,
+        };
+        let loaded = config::load_with(path.as_deref(), &load)?;
+        Ok(Self { root: loaded.state_root(), log_path: loaded.event_log_path(), loaded, path, load })
+    }
+}
+
+/// The host. Cheap to clone: every clone is the same host.
+#[derive(Clone)]
+pub struct TheLoop {
+    pub(crate) core: Arc<Core>,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) dispatch: Arc<Dispatch>,
+    deciding: Arc<std::sync::Mutex<Option<Deciding>>>,
+    ingress: Arc<ingress::Board>,
+    options: Arc<OpenOptions>,
+}
+
+impl TheLoop {
+    /// Opens the host: config, state root, event log, database, records, plugins. Nothing runs and nothing is bound.
+    ///
+    /// # Errors
+    /// When one of them is wrong; the error names it and the way out.
+    pub async fn open(options: OpenOptions) -> Result<Self, OpenError> {
+        let Setup { loaded, root, log_path, path, load } = Setup::read(&options)?;
+        let opened = tokio::task::spawn_blocking(move || {
+            let root = StateRoot::open(&root)?;
+            let db = Db::open(&root.db())?;
+            let registry = Registry::load(Store::new(root.local()), Store::new(root.portable()))?;
+            Ok::<_, OpenError>((root, db, registry))
+        });
+        let (root, db, registry) = match opened.await {
+            Ok(opened) => opened?,
+            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        };
+        let limits = &loaded.config.event_log;
+        let log = EventLog::open(LogOptions {
+            path: log_path,
+            source: options.source.to_owned(),
+            max_bytes: limits.max_bytes,
+            keep: limits.keep,
+            enabled: limits.enabled,
+        })?;
+        sink::record_set_aside(&log, registry.damaged());
+        let (root, registry) = (Arc::new(root), Arc::new(registry));
+        let stop = CancellationToken::new();
+        let clock = Arc::new(SystemClock);
+        let config = Arc::new(ConfigWatch::start(path.as_deref(), &load)?);
+        let (admission, deciding) =
+            Admission::new(Arc::clone(&config), db.clone(), log.clone(), Arc::clone(&registry)).await?;
+        let loaded = config.current();
+        let plugins = Plugins::build(&Surroundings {
+            config: &loaded,
+            root: &root,
+            sink: Arc::new(sink::HostSink::new(Arc::clone(&admission), log.clone(), stop.clone())),
+            secrets: Arc::new(Environment(options.environment.clone())),
+            clock: clock.clone(),
+            stop: stop.clone(),
+        })?;
+        let core = Arc::new(Core {
+            permits: Semaphore::new(loaded.config.routing.max_concurrent_dispatches.max(1) as usize),
+            config,
+            db,
+            log,
+            registry,
+            root,
+            plugins: Arc::new(plugins),
+            clock,
+            program: options.program.clone(),
+            environment: options.environment.clone(),
+            tasks: TaskTracker::new(),
+            stop,
+            waiting: std::sync::Mutex::default(),
+        });
+        Ok(Self {
+            dispatch: Dispatch::new(Arc::clone(&core)),
+            ingress: Arc::new(ingress::Board::default()),
+            core,
+            admission,
+            deciding: Arc::new(std::sync::Mutex::new(Some(deciding))),
+            options: Arc::new(options),
+        })
+    }
+
+    /// The operator's config, as it is now.
+    #[must_use]
+    pub fn loaded(&self) -> Arc<Loaded> {
+        self.core.config.current()
+    }
+
+    /// The event log.
+    #[must_use]
+    pub fn log(&self) -> &EventLog {
+        &self.core.log
+    }
+
+    /// What is linked.
+    #[must_use]
+    pub fn plugins(&self) -> Vec<Linked> {
+        self.core.plugins.linked()
+    }
+
+    /// The tracker whose desk makes refs of `provider`, or the only one there is (GHT-4).
+    #[must_use]
+    pub fn desk(&self, provider: Option<&str>) -> Option<Arc<dyn Tracker>> {
+        self.core.plugins.desks().find(|tracker| match (provider, tracker.desk()) {
+            (Some(wanted), Some(desk)) => desk.provider() == wanted,
+            (None, desk) => desk.is_some(),
+            (Some(_), None) => false,
+        })
+    }
+
+    /// The state root.
+    #[must_use]
+    pub fn root(&self) -> &StateRoot {
+        &self.core.root
+    }
+}
+
+/// Secrets come from the environment that the opening was given (SEC-4).
+struct Environment(Vec<(String, String)>);
+
+impl SecretSource for Environment {
+    fn read(&self, name: &str) -> Option<SecretString> {
+        let found = self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        found.filter(|value| !value.is_empty()).map(SecretString::from)
+    }
+}
+
+/// The tracker with a desk, on its files alone: nothing else of the host is opened (GHT-4).
+///
+/// # Errors
+/// When config, state root or a plugin is wrong.
+pub fn desk(options: &OpenOptions) -> Result<Option<Arc<dyn Tracker>>, OpenError> {
+    Ok(in_process(options)?.1.desks().next())
+}
+
+/// The command with which a person attaches to the session of an item. Works without the service, and is read-only for a
+/// session that is closed.
+///
+/// # Errors
+/// When the ref is malformed, there is no session for it, or config, state root or a plugin is wrong.
+pub fn attach_command(options: &OpenOptions, reference: &str, read_only: bool) -> Result<Vec<String>, AttachError> {
+    let item: WorkItemRef = reference.parse()?;
+    let (root, plugins) = in_process(options)?;
+    let record = Store::<SessionRecord>::new(root.local()).load(&item.slug()).map_err(OpenError::State)?;
+    let record = record.ok_or(AttachError::NoSession(item))?;
+    let (_, runner) = plugins.runner().ok_or(AttachError::NoRunner)?;
+    Ok(runner.attach(&record.tmux_target, read_only || record.status == SessionStatus::Closed))
+}
+
+/// Why a person cannot attach.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// The ref is malformed.
+    #[error(transparent)]
+    Ref(#[from] the_loop_plugin_api::work_item::RefError),
+    /// Something of the host is wrong.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// There is no session.
+    #[error("there is no session for {0}; `the-loop sessions list` lists those there are")]
+    NoSession(WorkItemRef),
+    /// Nothing hosts sessions.
+    #[error("no runner is linked; `the-loop plugins` lists what is")]
+    NoRunner,
+}
+
+/// State root and plugins for a verb that needs no service. Whatever a plugin submits is refused: nothing is running.
+fn in_process(options: &OpenOptions) -> Result<(StateRoot, Plugins), OpenError> {
+    let setup = Setup::read(options)?;
+    let root = StateRoot::open(&setup.root)?;
+    let plugins = Plugins::build(&Surroundings {
+        config: &setup.loaded,
+        root: &root,
+        sink: Arc::new(sink::Closed),
+        secrets: Arc::new(Environment(options.environment.clone())),
+        clock: Arc::new(SystemClock),
+        stop: CancellationToken::new(),
+    })?;
+    Ok((root, plugins))
+}

@@ -22,7 +22,7 @@ pub use aside::{SetAside, set_aside};
 pub use layout::{LAYOUT_VERSION, StateRoot};
 pub use lock::{InstanceLock, LockError, LockState};
 pub use records::{ControlRecord, PortableRecord, PullRequestRecord, RECENT_DELIVERIES, SessionRecord, SessionStatus};
-pub use socket::SocketFolders;
+pub use socket::{SocketFolders, find_socket};
 pub use store::{Damaged, LoadedAll, Problem, Record, Store};
 
 /// Why a file or folder of the state could not be used. Each names the path and what to do.

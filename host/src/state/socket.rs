@@ -51,12 +51,7 @@ impl StateRoot {
     /// temporary folders are shared.
     #[must_use]
     pub fn find_socket(&self) -> Option<PathBuf> {
-        let path = match fs::read(self.socket_note()) {
-            Ok(bytes) => PathBuf::from(std::ffi::OsStr::from_bytes(bytes.trim_ascii())),
-            Err(_) => self.inner_socket(),
-        };
-        let found = fs::symlink_metadata(&path).ok()?;
-        (found.uid() == geteuid().as_raw() && !found.is_symlink()).then_some(path)
+        find_socket(self.root())
     }
 
     fn inner_socket(&self) -> PathBuf {
@@ -80,6 +75,18 @@ impl StateRoot {
         }
         if path.as_os_str().len() <= LONGEST { Ok(path) } else { Err(StateError::SocketPath { path, limit: LONGEST }) }
     }
+}
+
+/// [`StateRoot::find_socket`] of a root that need not exist: a client makes no folders.
+#[must_use]
+pub fn find_socket(root: &Path) -> Option<PathBuf> {
+    let local = root.join("local");
+    let path = match fs::read(local.join("host.sock.path")) {
+        Ok(bytes) => PathBuf::from(std::ffi::OsStr::from_bytes(bytes.trim_ascii())),
+        Err(_) => local.join("host.sock"),
+    };
+    let found = fs::symlink_metadata(&path).ok()?;
+    (found.uid() == geteuid().as_raw() && !found.is_symlink()).then_some(path)
 }
 
 #[cfg(test)]

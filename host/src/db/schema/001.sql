@@ -43,6 +43,8 @@ CREATE TABLE deliveries (
     reason     TEXT,
     writing    INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+-- One event makes one delivery, however often it is decided.
+CREATE UNIQUE INDEX deliveries_event ON deliveries (event) WHERE event IS NOT NULL;
 CREATE INDEX deliveries_queued ON deliveries (target, seq) WHERE receipt = 'queued';
 CREATE INDEX deliveries_target ON deliveries (target, seq);
 CREATE INDEX deliveries_receipt ON deliveries (receipt, seq);

@@ -57,7 +57,9 @@ async fn sta_5_a_damaged_database_is_refused_and_nothing_is_written() {
 #[tokio::test]
 async fn sta_5_a_database_that_is_gone_is_not_begun_anew() {
     let (home, ..) = filled().await;
-    home.open().snapshot().await.unwrap();
+    let db = home.open();
+    db.snapshot().await.unwrap();
+    db.close().await;
     fs::remove_file(home.path()).unwrap();
     let before = home.everything();
     let refused = Db::open(&home.path());

@@ -1,0 +1,128 @@
+//! The client of the host's socket, for verbs that run against the service (CLI-3).
+
+use std::{path::PathBuf, time::Duration};
+
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::UnixStream;
+
+use super::{CliError, Context};
+use crate::{service::Setup, state};
+
+/// How long an answer may take: a graceful stop waits for its harness.
+const ANSWER: Duration = Duration::from_secs(120);
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Talks to the service of a state root.
+pub(super) struct Client {
+    socket: PathBuf,
+    actor: String,
+}
+
+/// What the service answered.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) body: Value,
+}
+
+impl Client {
+    /// The service of this context's config; it need not run yet.
+    pub(super) fn new(context: &Context) -> Result<Self, CliError> {
+        let root = Setup::read(&context.options)?.root;
+        let socket = state::find_socket(&root).unwrap_or_else(|| root.join("local/host.sock"));
+        Ok(Self { socket, actor: context.actor() })
+    }
+
+    /// Who the caller says to be.
+    pub(super) fn actor(&self) -> &str {
+        &self.actor
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Result<Value, CliError> {
+        accepted(self.request(Method::GET, path, None).await?)
+    }
+
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, CliError> {
+        accepted(self.request(Method::POST, path, Some(body)).await?)
+    }
+
+    /// One request on one connection.
+    pub(super) async fn request(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer, CliError> {
+        let away = || {
+            CliError::unreachable(
+                "the service does not run or does not answer; `the-loop start` starts it, `the-loop status` says more",
+            )
+        };
+        let connected = tokio::time::timeout(CONNECT, UnixStream::connect(&self.socket)).await;
+        let stream = connected.map_err(|_| away())?.map_err(|_| away())?;
+        let answered = tokio::time::timeout(ANSWER, async {
+            let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+            // The connection ends with the request.
+            let driving = tokio::spawn(connection);
+            let request = Request::builder()
+                .method(method)
+                .uri(path)
+                .header("host", "localhost")
+                .header("content-type", "application/json")
+                .header("x-the-loop-actor", self.actor.as_str())
+                .header("x-the-loop-surface", "cli")
+                .body(Full::new(Bytes::from(body.map(Value::to_string).unwrap_or_default())));
+            let request = match request {
+                Ok(request) => request,
+                Err(error) => return Ok(Err(error)),
+            };
+            let response = sender.send_request(request).await?;
+            let status = response.status();
+            let bytes = response.into_body().collect().await?.to_bytes();
+            driving.abort();
+            let text = || Value::from(String::from_utf8_lossy(&bytes).into_owned());
+            Ok::<_, hyper::Error>(Ok(Answer {
+                status,
+                body: serde_json::from_slice(&bytes).unwrap_or_else(|_| text()),
+            }))
+        });
+        match answered.await {
+            Err(_) => Err(CliError::unreachable(format!(
+                "the service did not answer within {} s; `the-loop status` says more",
+                ANSWER.as_secs()
+            ))),
+            Ok(Err(error)) => Err(away().because(error)),
+            Ok(Ok(Err(error))) => Err(CliError::usage("that cannot be asked of the service").because(error)),
+            Ok(Ok(Ok(answer))) => Ok(answer),
+        }
+    }
+}
+
+/// The body of a good answer; the service's own words for any other.
+fn accepted(answer: Answer) -> Result<Value, CliError> {
+    if answer.status.is_success() {
+        return Ok(answer.body);
+    }
+    let said = answer.body["error"]["message"]
+        .as_str()
+        .or(answer.body["detail"].as_str())
+        .unwrap_or("the service refused")
+        .to_owned();
+    Err(match answer.status {
+        StatusCode::UNPROCESSABLE_ENTITY => CliError::usage(said),
+        _ => CliError::failed(said),
+    })
+}
+
+/// Percent-encodes a query value.
+pub(super) fn encoded(text: &str) -> String {
+    use std::fmt::Write;
+    text.bytes().fold(String::new(), |mut out, byte| {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.') {
+            out.push(char::from(byte));
+        } else {
+            // Writing to a text cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+        out
+    })
+}

@@ -1,0 +1,35 @@
+//! Verbs that sessions' terminals run, not people.
+
+use std::{os::fd::AsFd, path::PathBuf, process::ExitCode};
+
+use super::{CliError, error::chained};
+use crate::{demo::agent, launcher};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct LaunchArgs {
+    plan: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct WatchArgs {
+    mark: PathBuf,
+}
+
+pub(super) fn launch(args: &LaunchArgs) -> ExitCode {
+    ExitCode::from(launcher::launch(&args.plan))
+}
+
+pub(super) fn watch(args: &WatchArgs) -> Result<ExitCode, CliError> {
+    launcher::watch(&args.mark)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn demo_agent() -> Result<ExitCode, CliError> {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let root = PathBuf::from(variable("THE_LOOP_STATE_ROOT"));
+    let settings = agent::Settings::new(&root, &variable("THE_LOOP_CONVERSATION"), variable("THE_LOOP_RESUME") == "1")
+        .map_err(chained)?;
+    let input = std::io::stdin().as_fd().try_clone_to_owned()?;
+    agent::run(&settings, input, std::io::stdout()).map_err(chained)?;
+    Ok(ExitCode::SUCCESS)
+}

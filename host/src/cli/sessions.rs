@@ -1,0 +1,251 @@
+//! `the-loop sessions` (SES-5, CTL-10).
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::{
+    CliError, Context, block_on,
+    client::{Client, encoded},
+    error::chained,
+    output::{self, Format},
+};
+use crate::service;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  the-loop sessions list")]
+pub(super) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Args)]
+struct Item {
+    /// The work item's ref, such as github:octo/repo#15
+    #[arg(long, value_name = "REF")]
+    work_item: String,
+}
+
+#[derive(Debug, clap::Args)]
+struct Command {
+    #[command(flatten)]
+    item: Item,
+    /// Do not post the keyword on the ticket
+    #[arg(long)]
+    no_comment: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// List sessions
+    #[command(after_help = "Example:\n  the-loop sessions list --status active --format jsonl")]
+    List {
+        /// Only of this status: starting, active, paused, stopped, closed
+        #[arg(long)]
+        status: Option<String>,
+        /// How to print it
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Show one session
+    #[command(after_help = "Example:\n  the-loop sessions show --work-item github:octo/repo#15")]
+    Show {
+        #[command(flatten)]
+        item: Item,
+        /// How to print it
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Attach this terminal to a session's; read-only for a closed one
+    #[command(after_help = "Example:\n  the-loop sessions attach --work-item github:octo/repo#15")]
+    Attach {
+        #[command(flatten)]
+        item: Item,
+        /// Only look
+        #[arg(long, short)]
+        read_only: bool,
+    },
+    /// Start a session, or take its conversation up again
+    #[command(after_help = "Example:\n  the-loop sessions start --work-item github:octo/repo#15")]
+    Start(Command),
+    /// Deliver nothing until resumed
+    #[command(after_help = "Example:\n  the-loop sessions pause --work-item github:octo/repo#15")]
+    Pause(Command),
+    /// Deliver again
+    #[command(after_help = "Example:\n  the-loop sessions resume --work-item github:octo/repo#15")]
+    Resume(Command),
+    /// End the harness and keep the conversation
+    #[command(after_help = "Example:\n  the-loop sessions stop --work-item github:octo/repo#15")]
+    Stop(Command),
+    /// End it and remove terminal and local record
+    #[command(after_help = "Example:\n  the-loop sessions cleanup --work-item github:octo/repo#15")]
+    Cleanup(Command),
+    /// Take over a conversation that was started elsewhere
+    #[command(
+        after_help = "Example:\n  the-loop sessions register --work-item github:octo/repo#15 --harness shell --conversation 0b6f…"
+    )]
+    Register {
+        #[command(flatten)]
+        item: Item,
+        /// The harness
+        #[arg(long)]
+        harness: String,
+        /// The harness's conversation id
+        #[arg(long)]
+        conversation: String,
+        /// The folder it works in
+        #[arg(long, default_value = ".")]
+        cwd: PathBuf,
+        /// Replace a registered conversation
+        #[arg(long)]
+        force: bool,
+    },
+    /// End a session; the next start is a fresh conversation
+    #[command(after_help = "Example:\n  the-loop sessions close --work-item github:octo/repo#15 --kill-terminal")]
+    Close {
+        #[command(flatten)]
+        item: Item,
+        /// Keep the terminal for reading, whatever the config says
+        #[arg(long, conflicts_with = "kill_terminal")]
+        keep_terminal: bool,
+        /// Remove the terminal, whatever the config says
+        #[arg(long)]
+        kill_terminal: bool,
+    },
+    /// Forget what this machine knows of an item; the event log stays
+    #[command(after_help = "Example:\n  the-loop sessions reset --work-item github:octo/repo#15 --dry-run")]
+    Reset {
+        /// The work item's ref
+        #[arg(long, value_name = "REF", required_unless_present = "all")]
+        work_item: Option<String>,
+        /// Every item
+        #[arg(long, conflicts_with = "work_item")]
+        all: bool,
+        /// Say what would be removed, and remove nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+const COLUMNS: [output::Column; 6] = [
+    ("REF", "/ref"),
+    ("STATUS", "/status"),
+    ("HARNESS", "/harness"),
+    ("STATE", "/harnessState/state"),
+    ("SESSION", "/tmuxTarget"),
+    ("LAST", "/lastEventAt"),
+];
+
+pub(super) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
+    let client = Client::new(context)?;
+    block_on(async {
+        match args.verb {
+            Verb::List { status, format } => {
+                let query = status.map(|status| format!("?status={}", encoded(&status))).unwrap_or_default();
+                let rows = client.get(&format!("/api/v1/sessions{query}")).await?;
+                output::rows(format, rows.as_array().map_or(&[], Vec::as_slice), &COLUMNS, "there is no session")?;
+            }
+            Verb::Show { item, format } => {
+                let row = client.get(&format!("/api/v1/sessions/one?ref={}", encoded(&item.work_item))).await?;
+                output::one(format, &row, lines)?;
+            }
+            Verb::Attach { item, read_only } => return attach(context, &item.work_item, read_only),
+            Verb::Start(command) => return control(&client, "start", &command).await,
+            Verb::Pause(command) => return control(&client, "pause", &command).await,
+            Verb::Resume(command) => return control(&client, "resume", &command).await,
+            Verb::Stop(command) => return control(&client, "stop", &command).await,
+            Verb::Cleanup(command) => return control(&client, "cleanup", &command).await,
+            Verb::Register { item, harness, conversation, cwd, force } => {
+                let cwd = context.options.cwd.join(cwd);
+                let body = json!({"ref": item.work_item, "harness": harness, "harnessSessionId": conversation, "cwd": cwd, "force": force});
+                told(&client.post("/api/v1/sessions/register", &body).await?);
+            }
+            Verb::Close { item, keep_terminal, kill_terminal } => {
+                let keep = if keep_terminal { Some(true) } else { kill_terminal.then_some(false) };
+                let answer =
+                    client.post("/api/v1/sessions/close", &json!({"ref": item.work_item, "keepTmux": keep})).await?;
+                told(&answer);
+                return Ok(code(&answer));
+            }
+            Verb::Reset { work_item, all, dry_run } => reset(&client, work_item, all, dry_run).await?,
+        }
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+async fn control(client: &Client, verb: &str, command: &Command) -> Result<ExitCode, CliError> {
+    let body =
+        json!({"ref": command.item.work_item, "verb": verb, "comment": !command.no_comment, "actor": client.actor()});
+    let answer = client.post("/api/v1/sessions/control", &body).await?;
+    told(&answer);
+    Ok(code(&answer))
+}
+
+async fn reset(client: &Client, work_item: Option<String>, all: bool, dry_run: bool) -> Result<(), CliError> {
+    let refs: Vec<String> = if all {
+        let rows = client.get("/api/v1/work-items").await?;
+        let sessions = client.get("/api/v1/sessions").await?;
+        let both = rows.as_array().into_iter().chain(sessions.as_array()).flatten();
+        let mut refs: Vec<String> = both.filter_map(|row| row["ref"].as_str().map(str::to_owned)).collect();
+        refs.sort();
+        refs.dedup();
+        refs
+    } else {
+        work_item.into_iter().collect()
+    };
+    for reference in refs {
+        let answer = client.post("/api/v1/sessions/reset", &json!({"ref": reference, "dryRun": dry_run})).await?;
+        told(&answer);
+    }
+    Ok(())
+}
+
+/// Replaces this process by the one that attaches.
+fn attach(context: &Context, reference: &str, read_only: bool) -> Result<ExitCode, CliError> {
+    use std::os::unix::process::CommandExt;
+    let argv = service::attach_command(&context.options, reference, read_only).map_err(chained)?;
+    let Some((program, arguments)) = argv.split_first() else {
+        return Err(CliError::failed("the runner names no command to attach with"));
+    };
+    let error = std::process::Command::new(program).args(arguments).env_remove("TMUX").exec();
+    Err(CliError::failed(format!("{program} could not be run")).because(error))
+}
+
+fn told(answer: &Value) {
+    for message in answer["messages"].as_array().into_iter().flatten() {
+        let text = crate::sessions::text::sanitise(message["text"].as_str().unwrap_or_default());
+        if message["stream"] == "stderr" { anstream::eprintln!("{text}") } else { anstream::println!("{text}") }
+    }
+}
+
+fn code(answer: &Value) -> ExitCode {
+    ExitCode::from(answer["exitCode"].as_u64().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}
+
+fn lines(row: &Value) -> String {
+    let text = |pointer: &str| {
+        crate::sessions::text::sanitise(row.pointer(pointer).and_then(Value::as_str).unwrap_or("-")).replace('\n', " ")
+    };
+    let mut out = String::new();
+    for (label, pointer) in [
+        ("item", "/ref"),
+        ("title", "/title"),
+        ("url", "/url"),
+        ("status", "/status"),
+        ("harness", "/harness"),
+        ("conversation", "/harnessSessionId"),
+        ("state", "/harnessState/state"),
+        ("evidence", "/harnessState/evidence"),
+        ("detail", "/harnessState/detail"),
+        ("session", "/tmuxTarget"),
+        ("folder", "/cwd"),
+        ("created", "/createdAt"),
+        ("last event", "/lastEventAt"),
+        ("last command", "/control/command"),
+        ("by", "/control/actor"),
+    ] {
+        out.push_str(&format!("{label:<13} {}\n", text(pointer)));
+    }
+    out
+}

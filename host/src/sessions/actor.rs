@@ -1,0 +1,429 @@
+//! One task an item: carries out what was admitted for it, in order, and brings waiting texts into its session (SES-1).
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use the_loop_plugin_api::{DeliveryId, EventId, WorkItemRef, delivery::HoldReason, event::Item};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    core::Core,
+    deliver::{self, Attempt},
+    end, prompt,
+    registry::Phase,
+    spawn::{self, Spawning},
+    ticket::{self, Mood},
+};
+use crate::{
+    admission::{
+        Act, Admitted, Command,
+        admitted::{Excerpt, Provenance},
+    },
+    db::{DeliveryRow, NewDelivery, Receipt},
+    dispatch::{Effect, Outcome},
+    eventlog::{Event, EventType, Level},
+    state::{ControlRecord, SessionStatus},
+};
+
+/// An admitted act in an item's queue.
+pub(crate) struct Job {
+    /// What.
+    pub(crate) admitted: Admitted<Act>,
+    /// The inbox row to settle when it is done.
+    pub(crate) journaled: Option<EventId>,
+    /// Who waits for the outcome.
+    pub(crate) done: Option<oneshot::Sender<Outcome>>,
+}
+
+/// A text that waits to be delivered.
+struct Text {
+    row: DeliveryRow,
+    held: Option<HoldReason>,
+    provenance: Option<Provenance>,
+}
+
+/// How long a held text waits before its gates are looked at again: soon at first, then ever less often.
+const FIRST_LOOK: Duration = Duration::from_millis(20);
+const LAST_LOOK: Duration = Duration::from_millis(500);
+
+struct Actor {
+    core: Arc<Core>,
+    item: WorkItemRef,
+    texts: VecDeque<Text>,
+    look: Duration,
+    spawning: Spawning,
+}
+
+/// Runs an item's queue until the host stops.
+pub(crate) async fn run(core: Arc<Core>, item: WorkItemRef, mut jobs: mpsc::UnboundedReceiver<Job>) {
+    let stop = core.stop.clone();
+    let mut actor = Actor { core, item, texts: VecDeque::new(), look: FIRST_LOOK, spawning: Spawning::default() };
+    actor.take_up().await;
+    loop {
+        let next_text = actor.until_next_look();
+        let next_spawn = actor.spawning.until_retry();
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            job = jobs.recv() => match job {
+                Some(job) => actor.job(job).await,
+                None => return,
+            },
+            () = wait(next_spawn) => actor.retry_spawn().await,
+            () = wait(next_text) => actor.deliver_next().await,
+        }
+    }
+}
+
+async fn wait(span: Option<Duration>) {
+    match span {
+        Some(span) => tokio::time::sleep(span).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Actor {
+    /// Texts of an earlier process that were never written go on in order; those that may have been written are settled.
+    async fn take_up(&mut self) {
+        match self.core.db.queued(&self.item.to_string()).await {
+            Ok(rows) => {
+                for row in rows {
+                    if row.writing {
+                        deliver::settle_interrupted(&self.core, &self.item, &row).await;
+                    } else {
+                        self.core.count_waiting(&self.item, 1);
+                        self.texts.push_back(Text { row, held: None, provenance: None });
+                    }
+                }
+            }
+            Err(error) => self.core.warn(&self.item, format!("waiting texts cannot be read: {error}")),
+        }
+    }
+
+    fn until_next_look(&self) -> Option<Duration> {
+        let takes = self.core.registry.standing(&self.item).phase == Phase::Live && !self.spawning.is_waiting();
+        let head = self.texts.front().filter(|_| takes)?;
+        Some(if head.held.is_some() { self.look } else { Duration::ZERO })
+    }
+
+    async fn job(&mut self, job: Job) {
+        let Job { admitted, journaled, done } = job;
+        let (act, provenance) = admitted.into_parts();
+        let outcome = self.act(act, &provenance).await;
+        self.core.count_waiting(&self.item, -1);
+        if let Some(event) = journaled {
+            let (ok, word) = match &outcome {
+                Outcome::Failed { .. } => (false, "failed"),
+                _ => (true, "done"),
+            };
+            self.core.settle_event(event, ok, word).await;
+        }
+        let mood = match &outcome {
+            Outcome::Failed { .. } => Mood::Error,
+            _ => Mood::Started,
+        };
+        if let Some(done) = done {
+            // Nobody has to wait for an outcome.
+            let _ = done.send(outcome);
+        }
+        let (core, item) = (Arc::clone(&self.core), self.item.clone());
+        self.core.tasks.spawn(async move { ticket::react(&core, &item, &provenance, mood).await });
+    }
+
+    async fn act(&mut self, act: Act, provenance: &Provenance) -> Outcome {
+        match act {
+            Act::Command { command, item, announce, .. } => self.command(command, &item, announce, provenance).await,
+            Act::Spawn { item } => {
+                self.start(&item, provenance).await.map_or_else(failed, |effect| outcome(Command::Start, effect))
+            }
+            Act::Deliver { item, excerpt } => self.queue(&item, &excerpt, provenance).await,
+            Act::End { item } => self.close(&item, provenance, None, Some("issue-closed")).await,
+            Act::Close { item, keep_terminal } => self.close(&item, provenance, keep_terminal, None).await,
+            Act::Register(registration) => match spawn::register(&self.core, registration).await {
+                Ok(()) => Outcome::Registered,
+                Err(text) => failed(text),
+            },
+            Act::Reset { item } => {
+                let outcome = match end::reset(&self.core, &item.reference, provenance).await {
+                    Ok(removed) => Outcome::Reset { removed },
+                    Err(text) => failed(text),
+                };
+                self.drop_texts("reset").await;
+                self.core.registry.settle(&self.item, Phase::None);
+                outcome
+            }
+        }
+    }
+
+    /// One of the five (CTL-11). The record is written before the effect, so that a crash between them leaves what was
+    /// asked for; a start or resume reaches this place only when it was admitted (CTL-9).
+    async fn command(&mut self, command: Command, item: &Item, announce: bool, provenance: &Provenance) -> Outcome {
+        let intended = match command {
+            Command::Start | Command::Resume => Phase::Live,
+            Command::Pause => Phase::Paused,
+            Command::Stop => Phase::Stopped,
+            Command::Cleanup => Phase::None,
+        };
+        let control = ControlRecord {
+            command: command.as_str().to_owned(),
+            source: provenance.via.to_owned(),
+            actor: provenance.actor.clone().unwrap_or_default(),
+            requested_at: self.core.clock.now(),
+            note: String::new(),
+            reference: item.reference.clone(),
+            other: serde_json::Map::new(),
+        };
+        let recorded = self.core.registry.record_control(item, control).await.map_err(|error| error.to_string());
+        crate::drills::point("command:recorded");
+        let done = match recorded {
+            Err(error) => Err(format!("the {command} could not be recorded, so it was not carried out: {error}")),
+            Ok(()) => match command {
+                Command::Start => self.start(item, provenance).await,
+                Command::Pause => self.set_status(SessionStatus::Active, SessionStatus::Paused, Effect::Paused).await,
+                Command::Resume => self.set_status(SessionStatus::Paused, SessionStatus::Active, Effect::Resumed).await,
+                Command::Stop => end::stop(&self.core, &self.item).await,
+                Command::Cleanup => end::cleanup(&self.core, &self.item, provenance).await,
+            },
+        };
+        if command != Command::Start || done.is_ok() {
+            self.core.registry.settle(&self.item, intended);
+        }
+        if !matches!(command, Command::Start) {
+            self.spawning.forget();
+        }
+        match done {
+            Ok(effect) => {
+                let seq = self
+                    .core
+                    .log
+                    .append(
+                        Event::new(EventType::ControlCommand)
+                            .with("work_item", &self.item)
+                            .with("command", command)
+                            .with("source", provenance.via)
+                            .with_some("actor", provenance.actor.as_deref())
+                            .with("effect", effect),
+                    )
+                    .await;
+                if announce {
+                    self.announce(command, provenance, seq.ok());
+                }
+                outcome(command, effect)
+            }
+            Err(text) => failed(text),
+        }
+    }
+
+    fn announce(&self, command: Command, provenance: &Provenance, seq: Option<u64>) {
+        let (core, item) = (Arc::clone(&self.core), self.item.clone());
+        let actor = provenance.actor.clone().unwrap_or_default();
+        let key = format!("command:{command}:{}", seq.unwrap_or_default());
+        self.core.tasks.spawn(async move { ticket::announce_command(&core, &item, command, &actor, key).await });
+    }
+
+    async fn set_status(&mut self, from: SessionStatus, to: SessionStatus, effect: Effect) -> Result<Effect, String> {
+        let Some(record) = self.core.registry.session(&self.item) else { return Ok(Effect::Noop) };
+        let same_phase =
+            record.status == from || (from == SessionStatus::Active && record.status == SessionStatus::Starting);
+        if !same_phase {
+            return Ok(Effect::Noop);
+        }
+        self.core.registry.change(&self.item, |record| record.status = to).await.map_err(|error| error.to_string())?;
+        let kind = if to == SessionStatus::Paused { EventType::SessionPaused } else { EventType::SessionResumed };
+        self.core.log.emit(
+            Event::new(kind)
+                .with("work_item", &self.item)
+                .with("harness", &record.harness)
+                .with_some("harness_session_id", record.harness_session_id.as_deref())
+                .with("tmux_target", &record.tmux_target),
+        );
+        Ok(effect)
+    }
+
+    /// Spawns a session, takes its conversation up again, or finds that it runs.
+    async fn start(&mut self, item: &Item, provenance: &Provenance) -> Result<Effect, String> {
+        if let Some(record) = self.core.registry.session(&self.item)
+            && record.status == SessionStatus::Paused
+        {
+            return self.set_status(SessionStatus::Paused, SessionStatus::Active, Effect::Resumed).await;
+        }
+        let started = spawn::start(&self.core, item, provenance, &mut self.spawning).await;
+        match started {
+            Ok(Some(started)) => {
+                self.core.registry.settle(&self.item, Phase::Live);
+                self.take_prompt(started.prompt);
+                Ok(if started.resumed { Effect::Resumed } else { Effect::Spawned })
+            }
+            Ok(None) => {
+                self.core.registry.settle(&self.item, Phase::Live);
+                Ok(Effect::Noop)
+            }
+            Err(text) => Err(text),
+        }
+    }
+
+    /// The first prompt of a new process goes first; one for an earlier process gave way to it.
+    fn take_prompt(&mut self, prompt: Option<DeliveryRow>) {
+        let Some(row) = prompt else { return };
+        let before = self.texts.len();
+        self.texts.retain(|text| text.row.source != spawn::PROMPT_SOURCE);
+        let gone = isize::try_from(before - self.texts.len()).unwrap_or(isize::MAX);
+        self.core.count_waiting(&self.item, 1 - gone);
+        self.texts.push_front(Text { row, held: None, provenance: None });
+    }
+
+    /// A start that did not come up is tried again without a new comment (CTL-9).
+    async fn retry_spawn(&mut self) {
+        let Some((item, provenance)) = self.spawning.take_retry() else { return };
+        if self.core.registry.standing(&self.item).phase != Phase::Live {
+            return;
+        }
+        self.core.log.emit(
+            Event::new(EventType::ControlRetry)
+                .with("work_item", &self.item)
+                .with("command", Command::Start)
+                .with("attempts", self.spawning.attempts()),
+        );
+        // A failure is on record, and the next try is set already.
+        let _ = self.start(&item, &provenance).await;
+    }
+
+    async fn close(
+        &mut self,
+        item: &Item,
+        provenance: &Provenance,
+        keep: Option<bool>,
+        reason: Option<&str>,
+    ) -> Outcome {
+        self.spawning.forget();
+        let closed = end::close(&self.core, &item.reference, keep, reason).await;
+        self.core.registry.settle(&self.item, Phase::Closed);
+        self.drop_texts("session-closed").await;
+        match closed {
+            Ok(closed) => Outcome::Closed { closed },
+            Err(text) => {
+                self.core.warn(
+                    &self.item,
+                    format!("closing for {}: {text}", provenance.actor.as_deref().unwrap_or("nobody")),
+                );
+                failed(text)
+            }
+        }
+    }
+
+    /// Texts that can never be delivered any more are settled, and say so.
+    async fn drop_texts(&mut self, reason: &str) {
+        while let Some(text) = self.texts.pop_front() {
+            deliver::settle(&self.core, &self.item, &text.row, Receipt::Failed, Some(reason), "host").await;
+            self.core.count_waiting(&self.item, -1);
+        }
+    }
+
+    /// Writes a text down as a delivery, so that it outlives this process, and queues it. One event makes one delivery,
+    /// however often it is decided.
+    async fn queue(&mut self, item: &Item, excerpt: &Excerpt, provenance: &Provenance) -> Outcome {
+        let id = DeliveryId::generate();
+        let limit = self.core.config.current().config.routing.max_delivery_bytes;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let text = prompt::event(item, excerpt, id, limit);
+        let new = NewDelivery {
+            id,
+            target: self.item.to_string(),
+            source: provenance.source.as_str().to_owned(),
+            actor: provenance.actor.clone(),
+            text,
+            event: provenance.event,
+            at: self.core.clock.now(),
+        };
+        match self.core.db.create_delivery(new).await {
+            Ok(Some(row)) => {
+                self.core.log.emit(
+                    Event::new(EventType::DeliveryQueued)
+                        .with("delivery", id)
+                        .with("work_item", &self.item)
+                        .with_some("reason", provenance.upstream.gh_event.as_deref()),
+                );
+                self.core.count_waiting(&self.item, 1);
+                if let Some(upstream) = &provenance.upstream.delivery_id {
+                    self.core.registry.note(&self.item, |record| record.remember_delivery(upstream.clone()));
+                }
+                self.texts.push_back(Text { row, held: None, provenance: Some(provenance.clone()) });
+                crate::drills::point("delivery:queued");
+                Outcome::Queued { delivery: id }
+            }
+            // The same event made a delivery before a crash; that one goes its own way.
+            Ok(None) => Outcome::Queued { delivery: id },
+            Err(error) => failed(format!("the text could not be recorded, so it was not delivered: {error}")),
+        }
+    }
+
+    async fn deliver_next(&mut self) {
+        let Some(head) = self.texts.front() else { return };
+        let attempt = deliver::attempt(&self.core, &self.item, &head.row).await;
+        match attempt {
+            Attempt::Settled { delivered } => {
+                self.look = FIRST_LOOK;
+                if let Some(text) = self.texts.pop_front() {
+                    self.core.count_waiting(&self.item, -1);
+                    if let (true, Some(provenance)) = (delivered, text.provenance) {
+                        let (core, item) = (Arc::clone(&self.core), self.item.clone());
+                        self.core
+                            .tasks
+                            .spawn(async move { ticket::react(&core, &item, &provenance, Mood::Completed).await });
+                    }
+                }
+            }
+            Attempt::Held(reason) => self.hold(reason).await,
+            Attempt::NoProcess => self.respawn().await,
+        }
+    }
+
+    /// A text waits, in order, with its reason in the receipt, for as long as the bound allows (DEL-5).
+    async fn hold(&mut self, reason: HoldReason) {
+        let bound = Duration::from_secs(self.core.config.current().config.routing.delivery_hold_seconds);
+        let Some(head) = self.texts.front_mut() else { return };
+        if head.held.as_ref() == Some(&reason) {
+            self.look = (self.look * 2).min(LAST_LOOK);
+        } else {
+            self.look = FIRST_LOOK;
+            deliver::note_hold(&self.core, &self.item, &head.row, &reason).await;
+            head.held = Some(reason);
+        }
+        let waited = Duration::try_from(self.core.clock.now().duration_since(head.row.created_at)).unwrap_or_default();
+        if waited > bound {
+            let row = head.row.clone();
+            deliver::settle(&self.core, &self.item, &row, Receipt::Failed, Some("hold-expired"), "host").await;
+            self.texts.pop_front();
+            self.core.count_waiting(&self.item, -1);
+        }
+    }
+
+    /// The process is gone although the session is live: its conversation is taken up again (TMX-6), never in a tight loop.
+    async fn respawn(&mut self) {
+        let item = self.core.registry.item(&self.item);
+        match spawn::respawn(&self.core, &item, &mut self.spawning).await {
+            Ok(started) => {
+                self.take_prompt(started.and_then(|started| started.prompt));
+            }
+            Err(text) => {
+                if self.spawning.gave_up() {
+                    self.drop_texts("session-dead").await;
+                }
+                self.core.log.emit(
+                    Event::new(EventType::DispatchFailed)
+                        .with("work_item", &self.item)
+                        .with("error", text)
+                        .with("will_retry", !self.spawning.gave_up())
+                        .level(Level::Error),
+                );
+            }
+        }
+    }
+}
+
+fn outcome(command: Command, effect: Effect) -> Outcome {
+    Outcome::Command { command, effect, messages: Vec::new() }
+}
+
+fn failed(text: String) -> Outcome {
+    Outcome::Failed { text }
+}

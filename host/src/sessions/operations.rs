@@ -1,0 +1,426 @@
+//! What the control plane does with work items and sessions: one function an operation, shared by every face (ARC-2, CP-1).
+
+use std::{collections::HashMap, path::PathBuf};
+
+use jiff::Timestamp;
+use serde::Serialize;
+use the_loop_plugin_api::{
+    HarnessState, WorkItemRef,
+    runner::Occupant,
+    signal::{Evidence, ObservedState},
+    work_item::RefError,
+};
+
+use crate::{
+    TheLoop,
+    admission::{
+        Command, Inbound, OperatorAct, OperatorCall, Reason, Surface, control::UnknownCommand, inbound::Registration,
+    },
+    dispatch::{Effect, Outcome},
+    state::{ControlRecord, SessionRecord, SessionStatus},
+};
+
+/// Why an operation was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum OperationError {
+    /// The ref is malformed.
+    #[error(transparent)]
+    Ref(#[from] RefError),
+    /// The verb is none of the five.
+    #[error(transparent)]
+    Verb(#[from] UnknownCommand),
+    /// There is no such thing.
+    #[error("{0}")]
+    NotFound(String),
+    /// It was refused, or cannot be.
+    #[error("{0}")]
+    Refused(String),
+    /// A bound is reached, or the host is stopping.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// A work item as the control plane shows it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorkItemRow {
+    /// Its ref.
+    #[serde(rename = "ref")]
+    pub reference: WorkItemRef,
+    /// Where a person reads it.
+    pub url: String,
+    /// The last command on record.
+    pub control: Option<ControlRecord>,
+}
+
+/// A work item's parts.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RefParts {
+    /// The tracker's kind.
+    pub provider: String,
+    /// The owner.
+    pub owner: String,
+    /// The repository.
+    pub repo: String,
+    /// The number.
+    pub number: u64,
+    /// The whole ref.
+    #[serde(rename = "ref")]
+    pub reference: WorkItemRef,
+}
+
+/// A session as the control plane shows it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionRow {
+    /// The item that it works on.
+    #[serde(rename = "ref")]
+    pub reference: WorkItemRef,
+    /// The same in parts.
+    pub work_item: RefParts,
+    /// Where a person reads the item.
+    pub url: String,
+    /// The item's title. Untrusted text.
+    pub title: String,
+    /// The harness.
+    pub harness: String,
+    /// The harness's conversation id; empty where there is none.
+    pub harness_session_id: String,
+    /// The folder it works in.
+    pub cwd: PathBuf,
+    /// `starting`, `active`, `paused`, `stopped` or `closed`.
+    pub status: SessionStatus,
+    /// What the harness does, with the evidence for it (SES-3).
+    pub harness_state: ObservedState,
+    /// The terminal session's name, as it is typed.
+    pub tmux_target: String,
+    /// When the record was made.
+    pub created_at: Timestamp,
+    /// When something last reached the session.
+    pub last_event_at: Timestamp,
+    /// The upstream's ids of the last deliveries.
+    pub recent_deliveries: Vec<String>,
+    /// The last command on record.
+    pub control: Option<ControlRecord>,
+}
+
+/// What a command answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ControlAnswer {
+    /// The item.
+    pub work_item: WorkItemRef,
+    /// The command.
+    pub verb: Command,
+    /// What it did.
+    pub effect: String,
+    /// 0 when it did something, 1 when there was nothing to do.
+    pub exit_code: u8,
+    /// The same in words.
+    pub output: String,
+    /// Each with the stream that a command line would print it to.
+    pub messages: Vec<Message>,
+}
+
+/// A line for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Message {
+    /// `stdout` or `stderr`.
+    pub stream: &'static str,
+    /// The line.
+    pub text: String,
+}
+
+impl Message {
+    fn out(text: String) -> Vec<Self> {
+        vec![Self { stream: "stdout", text }]
+    }
+}
+
+impl TheLoop {
+    /// Every work item that has a portable record.
+    #[must_use]
+    pub fn work_items(&self) -> Vec<WorkItemRow> {
+        let portables = self.core.registry.portables();
+        portables
+            .into_iter()
+            .map(|record| WorkItemRow { reference: record.reference, url: record.url, control: record.control })
+            .collect()
+    }
+
+    /// One work item.
+    ///
+    /// # Errors
+    /// When the ref is malformed or unknown.
+    pub fn work_item(&self, reference: &str) -> Result<WorkItemRow, OperationError> {
+        let item: WorkItemRef = reference.parse()?;
+        let record = self.core.registry.portable(&item).ok_or_else(|| {
+            OperationError::NotFound(format!("nothing is known of {item}; `the-loop sessions list` lists what is"))
+        })?;
+        Ok(WorkItemRow { reference: record.reference, url: record.url, control: record.control })
+    }
+
+    /// Every session, of one status if asked. Costs one look at the runner for all of them (TMX-9).
+    pub async fn sessions(&self, status: Option<SessionStatus>) -> Vec<SessionRow> {
+        let records: Vec<SessionRecord> = self
+            .core
+            .registry
+            .sessions()
+            .into_iter()
+            .filter(|record| status.is_none_or(|wanted| record.status == wanted))
+            .collect();
+        if records.is_empty() {
+            return Vec::new();
+        }
+        let look = self.look().await;
+        records.into_iter().map(|record| self.row(record, look.as_ref())).collect()
+    }
+
+    /// One session.
+    ///
+    /// # Errors
+    /// When the ref is malformed, or there is no session for it.
+    pub async fn session(&self, reference: &str) -> Result<SessionRow, OperationError> {
+        let item: WorkItemRef = reference.parse()?;
+        let record = self.core.registry.session(&item).ok_or_else(|| no_session(&item))?;
+        let look = self.look().await;
+        Ok(self.row(record, look.as_ref()))
+    }
+
+    /// The command with which a person attaches to a session's terminal, and whether it is only for reading.
+    ///
+    /// # Errors
+    /// When the ref is malformed, or there is no session for it.
+    pub fn attach_command(&self, reference: &str) -> Result<Vec<String>, OperationError> {
+        let item: WorkItemRef = reference.parse()?;
+        let record = self.core.registry.session(&item).ok_or_else(|| no_session(&item))?;
+        let (_, runner) =
+            self.core.runner().ok_or_else(|| OperationError::Refused("no runner is linked".to_owned()))?;
+        Ok(runner.attach(&record.tmux_target, record.status == SessionStatus::Closed))
+    }
+
+    /// One of the five commands (CTL-10).
+    ///
+    /// # Errors
+    /// When the ref or the verb is malformed, or the command is refused or fails.
+    pub async fn control(
+        &self,
+        surface: Surface,
+        actor: &str,
+        reference: &str,
+        verb: &str,
+        comment: bool,
+    ) -> Result<ControlAnswer, OperationError> {
+        let item: WorkItemRef = reference.parse()?;
+        let command: Command = verb.parse()?;
+        let act = OperatorAct::Command { command, item: item.clone(), comment, discard_work: false };
+        match self.call(surface, actor, act).await? {
+            Outcome::Command { effect, .. } => {
+                let target = self.core.registry.session(&item).map(|record| record.tmux_target).unwrap_or_default();
+                let output = describe(&item, command, effect, &target);
+                Ok(ControlAnswer {
+                    work_item: item,
+                    verb: command,
+                    effect: effect.as_str().to_owned(),
+                    exit_code: u8::from(effect == Effect::Noop && command != Command::Start),
+                    messages: Message::out(output.clone()),
+                    output,
+                })
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Takes over a conversation that was started elsewhere.
+    ///
+    /// # Errors
+    /// When the ref is malformed, the harness is unknown, or the item has a session and `force` is not given.
+    pub async fn register(
+        &self,
+        surface: Surface,
+        actor: &str,
+        registration: RegisterRequest,
+    ) -> Result<SessionRecord, OperationError> {
+        let item: WorkItemRef = registration.reference.parse()?;
+        let act = OperatorAct::Register(Registration {
+            item: item.clone(),
+            harness: registration.harness,
+            conversation: registration.conversation,
+            cwd: registration.cwd,
+            force: registration.force,
+        });
+        match self.call(surface, actor, act).await? {
+            Outcome::Registered => self.core.registry.session(&item).ok_or_else(|| no_session(&item)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Ends a session; the next start is a fresh conversation. `false` when there was none.
+    ///
+    /// # Errors
+    /// When the ref is malformed or the process could not be ended.
+    pub async fn close(
+        &self,
+        surface: Surface,
+        actor: &str,
+        reference: &str,
+        keep_terminal: Option<bool>,
+    ) -> Result<bool, OperationError> {
+        let item: WorkItemRef = reference.parse()?;
+        match self.call(surface, actor, OperatorAct::Close { item, keep_terminal }).await? {
+            Outcome::Closed { closed } => Ok(closed),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Forgets what this machine knows of an item; says what was removed.
+    ///
+    /// # Errors
+    /// When the ref is malformed or the process could not be ended.
+    pub async fn reset(&self, surface: Surface, actor: &str, reference: &str) -> Result<Vec<String>, OperationError> {
+        let item: WorkItemRef = reference.parse()?;
+        match self.call(surface, actor, OperatorAct::Reset { item }).await? {
+            Outcome::Reset { removed } => Ok(removed),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// What a reset would remove.
+    ///
+    /// # Errors
+    /// When the ref is malformed.
+    pub fn reset_preview(&self, reference: &str) -> Result<Vec<String>, OperationError> {
+        let item: WorkItemRef = reference.parse()?;
+        let mut found = Vec::new();
+        if let Some(record) = self.core.registry.session(&item) {
+            if record.runner.is_some() {
+                found.push(format!("terminal session {}", record.tmux_target));
+            }
+            found.push("session record".to_owned());
+        }
+        if self.core.registry.portable(&item).is_some() {
+            found.push("portable record".to_owned());
+        }
+        Ok(found)
+    }
+
+    /// Through the one admission entry, like everything else (ADM-1).
+    async fn call(&self, surface: Surface, actor: &str, act: OperatorAct) -> Result<Outcome, OperationError> {
+        let call = OperatorCall { surface, claimed_actor: actor.to_owned(), act };
+        let submission = self
+            .admission
+            .submit(Inbound::Operator(call))
+            .await
+            .map_err(|error| OperationError::Unavailable(error.to_string()))?;
+        match submission.outcome.await {
+            Ok(Outcome::Failed { text }) => Err(OperationError::Refused(text)),
+            Ok(Outcome::Refused { reason, text }) => {
+                let text = text.unwrap_or_else(|| reason.as_str().to_owned());
+                Err(match reason {
+                    Reason::NoWorkItem => OperationError::NotFound(text),
+                    Reason::Overloaded => OperationError::Unavailable(text),
+                    _ => OperationError::Refused(text),
+                })
+            }
+            Ok(outcome) => Ok(outcome),
+            Err(_) => Err(OperationError::Unavailable(
+                "the host is stopping; look at `the-loop status` and try again".to_owned(),
+            )),
+        }
+    }
+
+    async fn look(&self) -> Option<HashMap<String, Occupant>> {
+        let (_, runner) = self.core.runner()?;
+        let occupants = runner.survey().await?;
+        Some(occupants.into_iter().map(|occupant| (occupant.name.clone(), occupant)).collect())
+    }
+
+    fn row(&self, record: SessionRecord, look: Option<&HashMap<String, Occupant>>) -> SessionRow {
+        let item = record.reference.clone();
+        SessionRow {
+            work_item: RefParts {
+                provider: item.provider().to_owned(),
+                owner: item.owner().to_owned(),
+                repo: item.repo().to_owned(),
+                number: item.number(),
+                reference: item.clone(),
+            },
+            harness_state: self.observed(&record, look),
+            control: self.core.registry.portable(&item).and_then(|portable| portable.control),
+            reference: item,
+            url: record.url,
+            title: record.title,
+            harness: record.harness,
+            harness_session_id: record.harness_session_id.unwrap_or_default(),
+            cwd: record.cwd,
+            status: record.status,
+            tmux_target: record.tmux_target,
+            created_at: record.created_at,
+            last_event_at: record.last_event_at,
+            recent_deliveries: record.recent_deliveries,
+        }
+    }
+
+    /// What a probe alone tells: gone, or unknown. A harness that runs and says nothing of itself is unknown, never idle.
+    fn observed(&self, record: &SessionRecord, look: Option<&HashMap<String, Occupant>>) -> ObservedState {
+        let now = self.core.clock.now();
+        let state = |state, evidence, detail: Option<&str>| ObservedState {
+            state,
+            evidence,
+            since: now,
+            detail: detail.map(str::to_owned),
+        };
+        match (look, &record.runner) {
+            (None, Some(_)) => state(HarnessState::Unknown, Evidence::None, Some("the runner did not answer")),
+            (_, None) => state(HarnessState::Gone, Evidence::Probe, Some("no process was started yet")),
+            (Some(look), Some(_)) => match look.get(&record.tmux_target) {
+                None => state(HarnessState::Gone, Evidence::Probe, Some("its terminal is gone")),
+                Some(occupant) if occupant.dead => {
+                    state(HarnessState::Gone, Evidence::Probe, Some("its process has exited"))
+                }
+                Some(_) => state(
+                    HarnessState::Unknown,
+                    Evidence::Probe,
+                    Some("its process runs; this harness does not say what it does"),
+                ),
+            },
+        }
+    }
+}
+
+/// A conversation to take over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegisterRequest {
+    /// The item's ref.
+    pub reference: String,
+    /// The harness.
+    pub harness: String,
+    /// The harness's conversation id.
+    pub conversation: String,
+    /// The folder it works in, absolute.
+    pub cwd: PathBuf,
+    /// Replace a registered conversation.
+    pub force: bool,
+}
+
+fn no_session(item: &WorkItemRef) -> OperationError {
+    OperationError::NotFound(format!(
+        "there is no session for {item}; `the-loop sessions start --work-item {item}` starts one"
+    ))
+}
+
+/// An outcome that the act cannot have: a mistake of ours, told rather than hidden.
+fn unexpected(outcome: &Outcome) -> OperationError {
+    OperationError::Refused(format!("the host answered something else than was asked: {outcome:?}"))
+}
+
+fn describe(item: &WorkItemRef, command: Command, effect: Effect, target: &str) -> String {
+    match effect {
+        Effect::Spawned => format!("{item}: started in {target}"),
+        Effect::Resumed => format!("{item}: resumed in {target}"),
+        Effect::Paused => format!("{item}: paused; nothing is delivered until it is resumed"),
+        Effect::Stopped => format!("{item}: stopped; the next start resumes its conversation"),
+        Effect::Cleaned => format!("{item}: cleaned up; the next start is a fresh conversation"),
+        Effect::Noop if command == Command::Start => format!("{item}: runs already in {target}"),
+        Effect::Noop => format!("{item}: there is no session to {command}"),
+    }
+}

@@ -1,0 +1,594 @@
+//! Bringing a session's process into existence, once: first spawn, resume, respawn (TMX-4, TMX-6, SES-2).
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use serde_json::Value;
+use the_loop_plugin_api::{
+    DeliveryId, Harness, IncarnationId, Liveness, Runner, RunnerHandle, SessionKey, SpawnOrder, WorkItemRef,
+    event::Item,
+    launch::{Conversation, FirstPrompt, LaunchPlan, LaunchRequest},
+    runner::SpawnParts,
+};
+use tokio::time::Instant;
+
+use super::{core::Core, deliver, prompt, registry::fresh_record, text::sanitise, ticket};
+use crate::{
+    admission::{admitted::Provenance, inbound::Registration},
+    config::Loaded,
+    db::{DeliveryRow, NewDelivery, Receipt},
+    eventlog::{Event, EventType, Level},
+    launcher::{self, LaunchStatus, SessionPlan},
+    state::{SessionRecord, SessionStatus},
+};
+
+/// How long the launcher may take to say that the agent runs, on a busy machine.
+const LAUNCH: Duration = Duration::from_secs(15);
+/// How many starts in a row may fail before a person has to look.
+const MAX_ATTEMPTS: u32 = 8;
+/// A process that lived this long was up; the count of failures starts again.
+const LIVED: Duration = Duration::from_secs(60);
+
+/// What a start made.
+pub(crate) struct Started {
+    /// The first prompt, if it is delivered as a text.
+    pub(crate) prompt: Option<DeliveryRow>,
+    /// Whether a conversation was taken up again.
+    pub(crate) resumed: bool,
+}
+
+/// Starts in a row that failed, and when to try again: 1 s, 2 s, 4 s … up to a minute, and not for ever.
+#[derive(Default)]
+pub(crate) struct Spawning {
+    failures: u32,
+    retry: Option<(Instant, Item, Provenance)>,
+    not_before: Option<Instant>,
+    last: Option<Instant>,
+}
+
+impl Spawning {
+    pub(crate) fn attempts(&self) -> u32 {
+        self.failures
+    }
+
+    pub(crate) fn gave_up(&self) -> bool {
+        self.failures >= MAX_ATTEMPTS
+    }
+
+    /// Whether texts must wait because the process has to be started first, and not yet.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.retry.is_some() || self.not_before.is_some_and(|at| at > Instant::now())
+    }
+
+    pub(crate) fn until_retry(&self) -> Option<Duration> {
+        let at = self.retry.as_ref().map(|(at, ..)| *at).or(self.not_before.filter(|at| *at > Instant::now()))?;
+        Some(at.saturating_duration_since(Instant::now()))
+    }
+
+    pub(crate) fn take_retry(&mut self) -> Option<(Item, Provenance)> {
+        self.not_before = None;
+        self.retry.take().map(|(_, item, provenance)| (item, provenance))
+    }
+
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    fn backoff(&self) -> Duration {
+        Duration::from_secs(1 << self.failures.saturating_sub(1).min(6)).min(Duration::from_secs(60))
+    }
+
+    fn failed(&mut self, retry: Option<(&Item, &Provenance)>) -> bool {
+        self.failures += 1;
+        let at = Instant::now() + self.backoff();
+        self.not_before = Some(at);
+        self.retry = retry.filter(|_| !self.gave_up()).map(|(item, provenance)| (at, item.clone(), provenance.clone()));
+        !self.gave_up()
+    }
+
+    fn succeeded(&mut self) {
+        self.last = Some(Instant::now());
+        self.retry = None;
+        self.not_before = None;
+    }
+}
+
+/// Makes sure that a session runs: `None` when it does already.
+pub(crate) async fn start(
+    core: &Arc<Core>,
+    item: &Item,
+    provenance: &Provenance,
+    spawning: &mut Spawning,
+) -> Result<Option<Started>, String> {
+    let recorded = core.registry.session(&item.reference);
+    let made = match running(core, recorded.as_ref()).await {
+        Ok(true) => return Ok(None),
+        Ok(false) => bring_up(core, item, recorded, Some(provenance)).await,
+        Err(text) => Err(text),
+    };
+    match made {
+        Ok(started) => {
+            spawning.failures = 0;
+            spawning.succeeded();
+            Ok(Some(started))
+        }
+        Err(text) => {
+            let will_retry = spawning.failed(Some((item, provenance)));
+            spawn_failed(core, &item.reference, &text, will_retry);
+            Err(text)
+        }
+    }
+}
+
+/// Takes a conversation up again whose process is gone. `None` when it runs after all.
+pub(crate) async fn respawn(core: &Arc<Core>, item: &Item, spawning: &mut Spawning) -> Result<Option<Started>, String> {
+    let recorded = core.registry.session(&item.reference);
+    if spawning.last.is_some_and(|at| at.elapsed() > LIVED) {
+        spawning.failures = 0;
+    }
+    let made = match running(core, recorded.as_ref()).await {
+        Ok(true) => return Ok(None),
+        Ok(false) => bring_up(core, item, recorded, None).await,
+        Err(text) => Err(text),
+    };
+    // Even one that came up counts until it has lived for a while: a process that dies at once is not started in a loop.
+    let will_retry = spawning.failed(None);
+    match made {
+        Ok(started) => {
+            spawning.last = Some(Instant::now());
+            if spawning.failures <= 1 {
+                spawning.not_before = None;
+            }
+            Ok(Some(started))
+        }
+        Err(text) => {
+            spawn_failed(core, &item.reference, &text, will_retry);
+            Err(text)
+        }
+    }
+}
+
+/// Whether the recorded process runs. Silence is no answer: nothing is started on it (TMX-3).
+async fn running(core: &Core, record: Option<&SessionRecord>) -> Result<bool, String> {
+    let Some(record) = record.filter(|record| {
+        matches!(record.status, SessionStatus::Active | SessionStatus::Starting | SessionStatus::Paused)
+    }) else {
+        return Ok(false);
+    };
+    let Some(handle) = &record.runner else { return Ok(false) };
+    let Some((_, runner)) = core.runner() else { return Ok(false) };
+    match runner.probe(&handle.name, Some(handle)).await {
+        Liveness::Live { ours: true } => Ok(true),
+        Liveness::Live { ours: false } | Liveness::Dead { .. } | Liveness::Absent => Ok(false),
+        Liveness::Unknown { reason } => Err(format!("the terminal did not answer, so nothing was started: {reason}")),
+    }
+}
+
+async fn bring_up(
+    core: &Arc<Core>,
+    item: &Item,
+    recorded: Option<SessionRecord>,
+    provenance: Option<&Provenance>,
+) -> Result<Started, String> {
+    let loaded = core.config.current();
+    let routing = &loaded.config.routing;
+    let kept = recorded.filter(|record| record.status != SessionStatus::Closed);
+    let (name, cwd) = match &kept {
+        Some(record) => (record.harness.clone(), record.cwd.clone()),
+        None => (routing.default_harness.clone(), loaded.spawn_workdir()),
+    };
+    let harness = core
+        .harness(&name)
+        .ok_or_else(|| format!("no harness named {name:?} is linked; `the-loop plugins` lists those that are"))?;
+    let (_, runner) = core.runner().ok_or("no runner is linked; `the-loop plugins` lists what is")?;
+    let resume = kept
+        .as_ref()
+        .and_then(|record| record.harness_session_id.clone())
+        .filter(|_| routing.tmux.resume_on_respawn && harness.capabilities().resume);
+    if let Some(id) = resume {
+        match spawn_once(
+            core,
+            item,
+            &name,
+            &*harness,
+            &*runner,
+            &cwd,
+            Conversation::Resume { id: id.clone() },
+            kept.is_none(),
+            provenance,
+        )
+        .await
+        {
+            Ok(started) => {
+                if survives(core, &item.reference, &*runner, Duration::from_secs(routing.tmux.resume_probe_seconds))
+                    .await
+                {
+                    return Ok(started);
+                }
+                resume_failed(core, &item.reference, &name, &id, "the process ended right after the resume");
+            }
+            Err(text) => {
+                // Only a process that came up and went tells of a dead conversation; anything else would fail the same way.
+                return Err(text);
+            }
+        }
+    }
+    let id = IncarnationId::generate();
+    let conversation = Conversation::New { id: conversation_id(id) };
+    spawn_once(core, item, &name, &*harness, &*runner, &cwd, conversation, kept.is_none(), provenance).await
+}
+
+/// A new conversation's id: a UUID made of the incarnation's random bits, as the harnesses want it.
+fn conversation_id(id: IncarnationId) -> String {
+    use sha2::{Digest, Sha256};
+    let digest = Sha256::digest(id.to_string().as_bytes());
+    let h = hex::encode(&digest[..16]);
+    format!("{}-{}-4{}-8{}-{}", &h[..8], &h[8..12], &h[13..16], &h[17..20], &h[20..32])
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "each is one fact of a spawn, gathered once by bring_up and used once here"
+)]
+async fn spawn_once(
+    core: &Arc<Core>,
+    item: &Item,
+    harness_name: &str,
+    harness: &dyn Harness,
+    runner: &dyn Runner,
+    cwd: &Path,
+    conversation: Conversation,
+    first: bool,
+    provenance: Option<&Provenance>,
+) -> Result<Started, String> {
+    // The semaphore is closed by nobody; were it, the host would be stopping.
+    let _permit = core.permits.acquire().await.map_err(|_| "the host is stopping")?;
+    if !tokio::fs::metadata(cwd).await.is_ok_and(|meta| meta.is_dir()) {
+        return Err(format!("the folder {} does not exist; make it or change routing.spawnWorkdir", cwd.display()));
+    }
+    let prepared = harness.prepare(cwd).await.map_err(|error| error.to_string())?;
+    if !prepared.applied.is_empty() {
+        core.log.emit(
+            Event::new(EventType::WorkspaceTrusted)
+                .with("harness", harness_name)
+                .with("cwd", cwd)
+                .with("applied", &prepared.applied),
+        );
+    }
+    let key = SessionKey::work_item(item.reference.clone());
+    let incarnation = IncarnationId::generate();
+    let resumed = matches!(conversation, Conversation::Resume { .. });
+    let delivery = DeliveryId::generate();
+    let target = key.terminal_name();
+    let text = sanitise(&prompt::first(item, &target, resumed, delivery));
+    let loaded = core.config.current();
+    let args = loaded.config.routing.harness_args.get(harness_name).cloned().unwrap_or_default();
+    let request =
+        LaunchRequest { session: key, incarnation, cwd: cwd.to_owned(), args, conversation, prompt: text.clone() };
+    let plan = harness.launch(&request).map_err(|error| error.to_string())?;
+    let files = Files::of(core, incarnation);
+    let environment = environment(core, &item.reference, incarnation, &plan);
+    find_program(&plan.argv, environment.get("PATH").map_or("", String::as_str), cwd)?;
+    let now = core.clock.now();
+    let update = |record: &mut SessionRecord| {
+        record.status = SessionStatus::Starting;
+        record.harness = harness_name.to_owned();
+        record.cwd = cwd.to_owned();
+        record.harness_session_id.clone_from(&plan.conversation);
+        record.tmux_target.clone_from(&target);
+        record.incarnation = Some(incarnation);
+        record.runner = None;
+        if !item.title.is_empty() {
+            record.title.clone_from(&item.title);
+        }
+        if !item.url.is_empty() {
+            record.url.clone_from(&item.url);
+        }
+    };
+    let fresh = || fresh_record(item, harness_name, cwd.to_owned(), now);
+    let prompt = match plan.first_prompt {
+        FirstPrompt::InArguments => None,
+        FirstPrompt::Delivered => first_prompt(core, &item.reference, delivery, text, provenance).await?,
+    };
+    core.registry.update(&item.reference, fresh, update).await.map_err(|error| error.to_string())?;
+    crate::drills::point("spawn:recorded");
+    let session_plan = SessionPlan {
+        argv: plan.argv.clone(),
+        env: environment,
+        cwd: cwd.to_owned(),
+        status: files.status.clone(),
+        mark: Some(files.mark.clone()),
+    };
+    let plan_path = files.plan.clone();
+    tokio::task::spawn_blocking(move || launcher::write_plan(&plan_path, &session_plan))
+        .await
+        .map_err(|error| error.to_string())?
+        .map_err(|error| format!("the launch plan {} could not be written: {error}", files.plan.display()))?;
+    crate::drills::point("spawn:planned");
+    let order = SpawnOrder::new(
+        core.key(),
+        SpawnParts {
+            name: target.clone(),
+            incarnation,
+            cwd: cwd.to_owned(),
+            command: vec![core.program.display().to_string(), "launch".to_owned(), files.plan.display().to_string()],
+            watch: vec![core.program.display().to_string(), "pane-watch".to_owned(), files.mark.display().to_string()],
+            mark: files.mark.clone(),
+        },
+    );
+    let handle = runner.spawn(&order).await.map_err(|error| error.to_string())?;
+    crate::drills::point("spawn:started");
+    handled(core, &item.reference, handle).await?;
+    crate::drills::point("spawn:handled");
+    launched(&files.status).await?;
+    spawned(core, item, harness_name, &plan, &target, resumed, first, provenance).await;
+    if first && core.config.current().config.routing.announce.enabled {
+        announce(core, &item.reference, &target, runner.attach(&target, false));
+    }
+    Ok(Started { prompt, resumed })
+}
+
+/// Puts the first prompt on record before the process exists, so that a crash in between loses nothing. One of an earlier
+/// spawn that never reached its process gives way.
+async fn first_prompt(
+    core: &Core,
+    item: &WorkItemRef,
+    id: DeliveryId,
+    text: String,
+    provenance: Option<&Provenance>,
+) -> Result<Option<DeliveryRow>, String> {
+    let unrecorded = |error: crate::db::DbError| format!("the first prompt could not be recorded: {error}");
+    for row in core.db.queued(&item.to_string()).await.map_err(unrecorded)? {
+        if row.source == PROMPT_SOURCE && !row.writing {
+            deliver::settle(core, item, &row, Receipt::Failed, Some("superseded"), "host").await;
+        }
+    }
+    let new = NewDelivery {
+        id,
+        target: item.to_string(),
+        source: PROMPT_SOURCE.to_owned(),
+        actor: provenance.and_then(|provenance| provenance.actor.clone()),
+        text,
+        event: None,
+        at: core.clock.now(),
+    };
+    core.db.create_delivery(new).await.map_err(unrecorded)
+}
+
+/// The `source` of a first prompt's delivery.
+pub(crate) const PROMPT_SOURCE: &str = "host";
+
+/// The files of one spawn.
+struct Files {
+    plan: PathBuf,
+    status: PathBuf,
+    mark: PathBuf,
+}
+
+impl Files {
+    fn of(core: &Core, incarnation: IncarnationId) -> Self {
+        let folder = core.root.launch();
+        Self {
+            plan: folder.join(format!("{incarnation}.json")),
+            status: folder.join(format!("{incarnation}.status")),
+            mark: folder.join(format!("{incarnation}.ready")),
+        }
+    }
+}
+
+/// The whole environment of a session but for what its terminal sets (TMX-7).
+fn environment(
+    core: &Core,
+    item: &WorkItemRef,
+    incarnation: IncarnationId,
+    plan: &LaunchPlan,
+) -> BTreeMap<String, String> {
+    let loaded = core.config.current();
+    let mut own = BTreeMap::from([
+        ("THE_LOOP_STATE_ROOT".to_owned(), core.root.root().display().to_string()),
+        ("THE_LOOP_WORK_ITEM".to_owned(), item.to_string()),
+        ("THE_LOOP_SESSION".to_owned(), SessionKey::work_item(item.clone()).terminal_name()),
+        ("THE_LOOP_INCARNATION".to_owned(), incarnation.to_string()),
+    ]);
+    if let Some(path) = &loaded.path {
+        own.insert("THE_LOOP_CLI_CONFIG".to_owned(), path.display().to_string());
+    }
+    let secrets = secret_names(&loaded);
+    launcher::session_environment(
+        core.environment.iter().cloned(),
+        &plan.env,
+        &loaded.config.env.session_passthrough,
+        &secrets,
+        &own,
+    )
+}
+
+/// The variables that a `…Env` key of the config names: never in a session (TMX-7).
+fn secret_names(loaded: &Loaded) -> Vec<String> {
+    fn walk(value: &Value, names: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => {
+                for (key, value) in map {
+                    match value {
+                        Value::String(name) if key.ends_with("Env") => names.push(name.clone()),
+                        Value::Array(list) if key.ends_with("Env") => {
+                            names.extend(list.iter().filter_map(Value::as_str).map(str::to_owned))
+                        }
+                        _ => walk(value, names),
+                    }
+                }
+            }
+            Value::Array(list) => list.iter().for_each(|value| walk(value, names)),
+            _ => {}
+        }
+    }
+    let mut names = Vec::new();
+    // The effective config always serialises: it was read from JSON.
+    if let Ok(effective) = loaded.effective() {
+        walk(&effective, &mut names);
+    }
+    names
+}
+
+/// Says before the spawn what the launcher would only find inside the terminal.
+fn find_program(argv: &[String], path: &str, cwd: &Path) -> Result<(), String> {
+    let Some(program) = argv.first() else { return Err("the harness names no program".to_owned()) };
+    let executable = |path: &Path| {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    let found = if program.contains('/') {
+        executable(&cwd.join(program))
+    } else {
+        std::env::split_paths(path).any(|folder| executable(&folder.join(program)))
+    };
+    if found {
+        Ok(())
+    } else {
+        Err(format!(
+            "the program {program:?} was not found in the session's PATH or cannot be executed; install it or change routing.harnessArgs"
+        ))
+    }
+}
+
+/// Waits until the launcher says that the agent runs. One that could not be executed is a failed start.
+async fn launched(status: &Path) -> Result<(), String> {
+    let deadline = Instant::now() + LAUNCH;
+    loop {
+        // A status that is being written reads as none yet.
+        match launcher::read_status(status).unwrap_or_default() {
+            Some(LaunchStatus { problem: Some(problem), .. }) => {
+                return Err(format!("the agent could not be executed: {problem}"));
+            }
+            Some(_) => return Ok(()),
+            None if Instant::now() >= deadline => {
+                return Err(format!("the launcher did not report within {} s", LAUNCH.as_secs()));
+            }
+            None => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    }
+}
+
+/// Whether a resumed process is still there after the probe's time.
+async fn survives(core: &Core, item: &WorkItemRef, runner: &dyn Runner, probe: Duration) -> bool {
+    let Some(handle) = core.registry.session(item).and_then(|record| record.runner) else { return false };
+    let deadline = Instant::now() + probe;
+    loop {
+        match runner.probe(&handle.name, Some(&handle)).await {
+            Liveness::Dead { .. } | Liveness::Absent => return false,
+            // Silence proves nothing against it.
+            Liveness::Live { .. } | Liveness::Unknown { .. } if Instant::now() >= deadline => return true,
+            Liveness::Live { .. } | Liveness::Unknown { .. } => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+/// Puts a spawned process on record.
+pub(crate) async fn handled(core: &Core, item: &WorkItemRef, handle: RunnerHandle) -> Result<(), String> {
+    let change = |record: &mut SessionRecord| {
+        record.runner = Some(handle);
+        record.status = SessionStatus::Active;
+    };
+    core.registry.change(item, change).await.map(drop).map_err(|error| error.to_string())
+}
+
+#[expect(clippy::too_many_arguments, reason = "the fields of one event-log record")]
+async fn spawned(
+    core: &Core,
+    item: &Item,
+    harness: &str,
+    plan: &LaunchPlan,
+    target: &str,
+    resumed: bool,
+    first: bool,
+    provenance: Option<&Provenance>,
+) {
+    let upstream = provenance.map(|provenance| &provenance.upstream);
+    let kind = if first { EventType::SessionSpawned } else { EventType::SessionRespawned };
+    let runner = core.runner().map(|(name, _)| name);
+    let mut event = Event::new(kind)
+        .with("work_item", &item.reference)
+        .with("harness", harness)
+        .with_some("harness_session_id", plan.conversation.as_deref())
+        .with_some("runner", runner)
+        .with("tmux_target", target)
+        .with_some("gh_event", upstream.and_then(|upstream| upstream.gh_event.as_deref()))
+        .with_some("delivery_id", upstream.and_then(|upstream| upstream.delivery_id.as_deref()));
+    event = if first {
+        event
+            .with("interaction", core.config.current().config.routing.interaction.mode)
+            .with_some("action", upstream.and_then(|upstream| upstream.action.as_deref()))
+    } else {
+        event.with("resumed", resumed)
+    };
+    core.log.emit(event);
+}
+
+fn announce(core: &Arc<Core>, item: &WorkItemRef, target: &str, attach: Vec<String>) {
+    let (shared, item, target) = (Arc::clone(core), item.clone(), target.to_owned());
+    core.tasks.spawn(async move { ticket::announce_session(&shared, &item, &target, &attach).await });
+}
+
+fn spawn_failed(core: &Core, item: &WorkItemRef, error: &str, will_retry: bool) {
+    core.log.emit(
+        Event::new(EventType::SessionSpawnFailed)
+            .with("work_item", item)
+            .with("error", error)
+            .with("will_retry", will_retry)
+            .level(Level::Error),
+    );
+}
+
+fn resume_failed(core: &Core, item: &WorkItemRef, harness: &str, conversation: &str, error: &str) {
+    core.log.emit(
+        Event::new(EventType::SessionResumeFailed)
+            .with("work_item", item)
+            .with("harness", harness)
+            .with("harness_session_id", conversation)
+            .with("error", error)
+            .level(Level::Warning),
+    );
+}
+
+/// Takes over a conversation that was started elsewhere; its process is brought up by the next text for it.
+pub(crate) async fn register(core: &Arc<Core>, registration: Registration) -> Result<(), String> {
+    let Registration { item, harness, conversation, cwd, force } = registration;
+    if core.harness(&harness).is_none() {
+        return Err(format!("no harness named {harness:?} is linked; `the-loop plugins` lists those that are"));
+    }
+    let taken = core
+        .registry
+        .session(&item)
+        .filter(|record| record.status != SessionStatus::Closed && record.harness_session_id.is_some());
+    if let Some(record) = taken.filter(|_| !force) {
+        return Err(format!(
+            "{item} has a session already ({}); pass force to replace it, or close it first",
+            record.tmux_target
+        ));
+    }
+    let known = core.registry.item(&item);
+    let now = core.clock.now();
+    let change = |record: &mut SessionRecord| {
+        record.harness.clone_from(&harness);
+        record.harness_session_id = Some(conversation.clone());
+        record.cwd.clone_from(&cwd);
+        record.status = SessionStatus::Active;
+        record.tmux_target = SessionKey::work_item(item.clone()).terminal_name();
+    };
+    core.registry
+        .update(&item, || fresh_record(&known, &harness, cwd.clone(), now), change)
+        .await
+        .map_err(|error| error.to_string())?;
+    core.log.emit(
+        Event::new(EventType::SessionRegistered)
+            .with("work_item", &item)
+            .with("harness", &harness)
+            .with("harness_session_id", &conversation)
+            .with("cwd", &cwd),
+    );
+    Ok(())
+}
