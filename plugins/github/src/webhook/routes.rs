@@ -1,0 +1,212 @@
+//! What the listener answers. Every answer is whole, and JSON with a `status`.
+
+use std::sync::Arc;
+
+use axum::{
+    Json, Router,
+    extract::{Request, State},
+    response::{IntoResponse, Response},
+};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
+    header::{ALLOW, CONNECTION, HOST, ORIGIN, RETRY_AFTER},
+};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use the_loop_plugin_api::{
+    InboundEvent,
+    context::{NoteOutcome, Refused},
+    event::{Ingress, Upstream},
+};
+
+use super::{
+    body::{self, BodyError},
+    config::{HEALTH, is_loopback},
+    happening,
+    signature::{self, SignatureError},
+    source::Shared,
+};
+
+/// Longest event kind or delivery id that is kept. GitHub's are far shorter.
+const MAX_WORD: usize = 128;
+
+/// The listener's routes. The path comes from the config, so it is compared and never made a pattern of.
+pub(super) fn router(shared: Arc<Shared>) -> Router {
+    Router::new().fallback(answer).with_state(shared)
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let (method, path) = (request.method(), request.uri().path());
+    let reads = *method == Method::GET || *method == Method::HEAD;
+    if path == shared.config.path {
+        match *method {
+            Method::POST => deliver(&shared, request).await,
+            _ if reads => status(StatusCode::NOT_FOUND, "not found"),
+            _ => with(status(StatusCode::METHOD_NOT_ALLOWED, "method not allowed"), ALLOW, "POST"),
+        }
+    } else if reads && HEALTH.contains(&path) {
+        status(StatusCode::OK, "ok")
+    } else {
+        status(StatusCode::NOT_FOUND, "not found")
+    }
+}
+
+async fn deliver(shared: &Shared, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let headers = &head.headers;
+    let event = word(headers, "x-github-event");
+    let delivery_id = word(headers, "x-github-delivery");
+    let note = |outcome| shared.note(outcome, event.clone(), delivery_id.clone());
+
+    let bytes = match body::read(body, &*shared.context.clock()).await {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            let (outcome, code) = match error {
+                BodyError::TooLarge => (NoteOutcome::TooLarge, StatusCode::PAYLOAD_TOO_LARGE),
+                BodyError::TimedOut => (NoteOutcome::InvalidPayload, StatusCode::REQUEST_TIMEOUT),
+                BodyError::CutOff => (NoteOutcome::InvalidPayload, StatusCode::BAD_REQUEST),
+            };
+            note(outcome);
+            // What is left of the body is not read, so the connection cannot carry another request.
+            return with(status(code, &error.to_string()), CONNECTION, "close");
+        }
+    };
+    let verified = match shared.context.secret(&shared.config.secret_env) {
+        Some(secret) => match signature::verify(headers, &secret, &bytes) {
+            Ok(()) => true,
+            Err(error) => {
+                note(match error {
+                    SignatureError::Unsigned => NoteOutcome::Unsigned,
+                    SignatureError::Invalid => NoteOutcome::InvalidSignature,
+                });
+                return status(StatusCode::UNAUTHORIZED, &error.to_string());
+            }
+        },
+        None if shared.config.allow_unsigned => {
+            if is_from_a_web_page(headers) {
+                note(NoteOutcome::Unsigned);
+                return status(StatusCode::FORBIDDEN, "unsigned deliveries are not taken from web pages");
+            }
+            false
+        }
+        // It was there at start, or the source would not run; the upstream may try again once it is back.
+        None => {
+            note(NoteOutcome::Unsigned);
+            return status(StatusCode::SERVICE_UNAVAILABLE, "no secret is set to check the signature with");
+        }
+    };
+    let payload = match body::decode(headers, &bytes) {
+        Ok(payload) => payload,
+        Err(error) => {
+            note(NoteOutcome::InvalidPayload);
+            return status(StatusCode::BAD_REQUEST, &error.to_string());
+        }
+    };
+    let kind = event.as_deref().unwrap_or_default();
+    let happening = match happening::read(kind, &payload) {
+        Ok(Some(happening)) if shared.config.takes(kind) => happening,
+        Ok(_) => {
+            note(NoteOutcome::Ignored);
+            return status(StatusCode::ACCEPTED, "ignored");
+        }
+        Err(error) => {
+            note(NoteOutcome::InvalidPayload);
+            return status(StatusCode::BAD_REQUEST, &error.to_string());
+        }
+    };
+    let inbound = InboundEvent {
+        ingress: Ingress::Webhook,
+        upstream: Upstream {
+            event: kind.to_owned(),
+            action: happening.action,
+            delivery_id: Some(delivery_id.unwrap_or_else(|| derived_id(kind, &bytes))),
+            verified,
+        },
+        actor: happening.actor,
+        item: happening.item,
+        content: happening.content,
+    };
+    match shared.context.sink().submit(inbound).await {
+        Ok(_) => {
+            shared.accepted();
+            status(StatusCode::ACCEPTED, "accepted")
+        }
+        Err(refusal) => {
+            shared.refused();
+            refused(&refusal)
+        }
+    }
+}
+
+/// The answer to what the host did not take (GHW-3): GitHub shows it as failed, and it can be sent again.
+fn refused(refusal: &Refused) -> Response {
+    let text = refusal.to_string();
+    let later = |seconds| with(status(StatusCode::SERVICE_UNAVAILABLE, &text), RETRY_AFTER, seconds);
+    match refusal {
+        Refused::TooLarge { .. } => status(StatusCode::PAYLOAD_TOO_LARGE, &text),
+        Refused::Overloaded { .. } | Refused::Stopping => later("5"),
+        // Its reason speaks of this machine; it is for the log, not for the upstream.
+        Refused::NotRecorded { .. } => {
+            with(status(StatusCode::SERVICE_UNAVAILABLE, "the event could not be recorded"), RETRY_AFTER, "30")
+        }
+    }
+}
+
+/// Whether a browser sent this on behalf of a page. While nothing is signed, a page that calls itself this machine's name
+/// could otherwise pose as GitHub.
+fn is_from_a_web_page(headers: &HeaderMap) -> bool {
+    let foreign = |host: &HeaderValue| {
+        let host = host.to_str().unwrap_or_default();
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+            _ => host,
+        };
+        !is_loopback(name)
+    };
+    headers.contains_key(ORIGIN) || headers.get(HOST).is_some_and(foreign)
+}
+
+/// An id for a delivery that came without one: the same bytes are the same delivery.
+fn derived_id(event: &str, body: &[u8]) -> String {
+    let digest = Sha256::new().chain_update(event).chain_update(b"\n").chain_update(body).finalize();
+    format!("sha256:{}", hex::encode(digest))
+}
+
+/// A short header value; one that is empty, not text or too long counts as absent.
+fn word(headers: &HeaderMap, name: &str) -> Option<String> {
+    let value = headers.get(name)?.to_str().ok()?.trim();
+    (!value.is_empty() && value.len() <= MAX_WORD).then(|| value.to_owned())
+}
+
+fn status(code: StatusCode, status: &str) -> Response {
+    (code, Json(json!({ "status": status }))).into_response()
+}
+
+fn with(mut response: Response, name: HeaderName, value: &'static str) -> Response {
+    response.headers_mut().insert(name, HeaderValue::from_static(value));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ghw_3_what_the_host_refuses_is_never_acknowledged() {
+        let answer = |refusal| {
+            let response = refused(&refusal);
+            (response.status().as_u16(), response.headers().contains_key(RETRY_AFTER))
+        };
+        assert_eq!(answer(Refused::Overloaded { pending: 9 }), (503, true));
+        assert_eq!(answer(Refused::NotRecorded { reason: "disk full".to_owned() }), (503, true));
+        assert_eq!(answer(Refused::Stopping), (503, true));
+        assert_eq!(answer(Refused::TooLarge { size: 2, limit: 1 }), (413, false));
+    }
+
+    #[test]
+    fn a_delivery_without_an_id_has_one_of_its_bytes() {
+        assert_eq!(derived_id("issues", b"{}"), derived_id("issues", b"{}"));
+        assert_ne!(derived_id("issues", b"{}"), derived_id("issues", b"{ }"));
+        assert_ne!(derived_id("issues", b"{}"), derived_id("ping", b"{}"));
+    }
+}
