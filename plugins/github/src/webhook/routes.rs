@@ -7,9 +7,10 @@ use axum::{
     extract::{Request, State},
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, StatusCode,
-    header::{ALLOW, CONNECTION, HOST, ORIGIN, RETRY_AFTER},
+    header::{ALLOW, HOST, ORIGIN, RETRY_AFTER},
 };
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -29,6 +30,9 @@ use super::{
 
 /// Longest event kind or delivery id that is kept. GitHub's are far shorter.
 const MAX_WORD: usize = 128;
+
+/// From this size on, a body is looked into on a thread of its own.
+const LARGE: usize = 256 * 1024;
 
 /// The listener's routes. The path comes from the config, so it is compared and never made a pattern of.
 pub(super) fn router(shared: Arc<Shared>) -> Router {
@@ -51,90 +55,115 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     }
 }
 
-async fn deliver(shared: &Shared, request: Request) -> Response {
-    let (head, body) = request.into_parts();
-    let headers = &head.headers;
-    let event = word(headers, "x-github-event");
-    let delivery_id = word(headers, "x-github-delivery");
-    let note = |outcome| shared.note(outcome, event.clone(), delivery_id.clone());
+/// What a delivery says of itself before its body is looked at.
+struct Head {
+    headers: HeaderMap,
+    event: Option<String>,
+    delivery_id: Option<String>,
+}
 
-    let bytes = match body::read(body, &*shared.context.clock()).await {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            let (outcome, code) = match error {
-                BodyError::TooLarge => (NoteOutcome::TooLarge, StatusCode::PAYLOAD_TOO_LARGE),
-                BodyError::TimedOut => (NoteOutcome::InvalidPayload, StatusCode::REQUEST_TIMEOUT),
-                BodyError::CutOff => (NoteOutcome::InvalidPayload, StatusCode::BAD_REQUEST),
-            };
-            note(outcome);
-            // What is left of the body is not read, so the connection cannot carry another request.
-            return with(status(code, &error.to_string()), CONNECTION, "close");
-        }
+/// A delivery that does not become an event: what is noted of it, and how it is answered.
+struct Rejected {
+    outcome: NoteOutcome,
+    code: StatusCode,
+    text: String,
+}
+
+impl Rejected {
+    fn new(outcome: NoteOutcome, code: StatusCode, why: impl ToString) -> Self {
+        Self { outcome, code, text: why.to_string() }
+    }
+}
+
+async fn deliver(shared: &Arc<Shared>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let headers = parts.headers;
+    let event = word(&headers, "x-github-event");
+    let delivery_id = word(&headers, "x-github-delivery");
+    let head = Head { headers, event: event.clone(), delivery_id: delivery_id.clone() };
+    let examined = match body::read(body, &*shared.context.clock()).await {
+        Ok(bytes) => examine(Arc::clone(shared), head, bytes).await,
+        Err(error) => Err(unread(error)),
     };
-    let verified = match shared.context.secret(&shared.config.secret_env) {
-        Some(secret) => match signature::verify(headers, &secret, &bytes) {
-            Ok(()) => true,
-            Err(error) => {
-                note(match error {
-                    SignatureError::Unsigned => NoteOutcome::Unsigned,
-                    SignatureError::Invalid => NoteOutcome::InvalidSignature,
-                });
-                return status(StatusCode::UNAUTHORIZED, &error.to_string());
+    match examined {
+        Ok(inbound) => match shared.context.sink().submit(inbound).await {
+            Ok(_) => {
+                shared.accepted();
+                status(StatusCode::ACCEPTED, "accepted")
+            }
+            Err(refusal) => {
+                shared.refused();
+                refused(&refusal)
             }
         },
-        None if shared.config.allow_unsigned => {
-            if is_from_a_web_page(headers) {
-                note(NoteOutcome::Unsigned);
-                return status(StatusCode::FORBIDDEN, "unsigned deliveries are not taken from web pages");
-            }
-            false
+        Err(Rejected { outcome, code, text }) => {
+            shared.note(outcome, event, delivery_id);
+            status(code, &text)
         }
-        // It was there at start, or the source would not run; the upstream may try again once it is back.
-        None => {
-            note(NoteOutcome::Unsigned);
-            return status(StatusCode::SERVICE_UNAVAILABLE, "no secret is set to check the signature with");
-        }
+    }
+}
+
+fn unread(error: BodyError) -> Rejected {
+    let (outcome, code) = match error {
+        BodyError::TooLarge => (NoteOutcome::TooLarge, StatusCode::PAYLOAD_TOO_LARGE),
+        BodyError::TimedOut => (NoteOutcome::InvalidPayload, StatusCode::REQUEST_TIMEOUT),
+        BodyError::CutOff => (NoteOutcome::InvalidPayload, StatusCode::BAD_REQUEST),
     };
-    let payload = match body::decode(headers, &bytes) {
-        Ok(payload) => payload,
-        Err(error) => {
-            note(NoteOutcome::InvalidPayload);
-            return status(StatusCode::BAD_REQUEST, &error.to_string());
-        }
-    };
-    let kind = event.as_deref().unwrap_or_default();
-    let happening = match happening::read(kind, &payload) {
-        Ok(Some(happening)) if shared.config.takes(kind) => happening,
-        Ok(_) => {
-            note(NoteOutcome::Ignored);
-            return status(StatusCode::ACCEPTED, "ignored");
-        }
-        Err(error) => {
-            note(NoteOutcome::InvalidPayload);
-            return status(StatusCode::BAD_REQUEST, &error.to_string());
-        }
-    };
-    let inbound = InboundEvent {
+    Rejected::new(outcome, code, error)
+}
+
+/// Large bodies are hashed and decoded where they hold up no other request.
+async fn examine(shared: Arc<Shared>, head: Head, bytes: Bytes) -> Result<InboundEvent, Rejected> {
+    if bytes.len() < LARGE {
+        return inbound(&shared, head, &bytes);
+    }
+    let examined = tokio::task::spawn_blocking(move || inbound(&shared, head, &bytes)).await;
+    examined
+        .unwrap_or_else(|lost| Err(Rejected::new(NoteOutcome::InvalidPayload, StatusCode::INTERNAL_SERVER_ERROR, lost)))
+}
+
+/// The event that a delivery is, once its origin is proven.
+fn inbound(shared: &Shared, head: Head, bytes: &[u8]) -> Result<InboundEvent, Rejected> {
+    let invalid = |why: String| Rejected::new(NoteOutcome::InvalidPayload, StatusCode::BAD_REQUEST, why);
+    let verified = origin(shared, &head.headers, bytes)?;
+    let payload = body::decode(&head.headers, bytes).map_err(|error| invalid(error.to_string()))?;
+    let event = head.event.unwrap_or_default();
+    let happening = happening::read(&event, &payload)
+        .map_err(|error| invalid(error.to_string()))?
+        .filter(|_| shared.config.takes(&event))
+        .ok_or_else(|| Rejected::new(NoteOutcome::Ignored, StatusCode::ACCEPTED, "ignored"))?;
+    let delivery_id = head.delivery_id.unwrap_or_else(|| derived_id(&event, bytes));
+    Ok(InboundEvent {
         ingress: Ingress::Webhook,
-        upstream: Upstream {
-            event: kind.to_owned(),
-            action: happening.action,
-            delivery_id: Some(delivery_id.unwrap_or_else(|| derived_id(kind, &bytes))),
-            verified,
-        },
+        upstream: Upstream { event, action: happening.action, delivery_id: Some(delivery_id), verified },
         actor: happening.actor,
         item: happening.item,
         content: happening.content,
-    };
-    match shared.context.sink().submit(inbound).await {
-        Ok(_) => {
-            shared.accepted();
-            status(StatusCode::ACCEPTED, "accepted")
-        }
-        Err(refusal) => {
-            shared.refused();
-            refused(&refusal)
-        }
+    })
+}
+
+/// Whether the signature proves where the bytes are from; an error when they must not be looked into.
+fn origin(shared: &Shared, headers: &HeaderMap, bytes: &[u8]) -> Result<bool, Rejected> {
+    match shared.context.secret(&shared.config.secret_env) {
+        Some(secret) => signature::verify(headers, &secret, bytes).map(|()| true).map_err(|error| {
+            let outcome = match error {
+                SignatureError::Unsigned => NoteOutcome::Unsigned,
+                SignatureError::Invalid => NoteOutcome::InvalidSignature,
+            };
+            Rejected::new(outcome, StatusCode::UNAUTHORIZED, error)
+        }),
+        None if !shared.config.allow_unsigned => Err(Rejected::new(
+            // It was there at start, or the source would not run; the upstream may try again once it is back.
+            NoteOutcome::Unsigned,
+            StatusCode::SERVICE_UNAVAILABLE,
+            "no secret is set to check the signature with",
+        )),
+        None if is_from_a_web_page(headers) => Err(Rejected::new(
+            NoteOutcome::Unsigned,
+            StatusCode::FORBIDDEN,
+            "unsigned deliveries are not taken from web pages",
+        )),
+        None => Ok(false),
     }
 }
 
