@@ -42,14 +42,15 @@ impl Board {
             .map(|(name, source)| {
                 let standing = standings.get(name).cloned().unwrap_or_default();
                 let health = source.health();
-                let problem = standing.problem.or(health.problem);
+                let enabled = source.enabled();
+                let problem = standing.problem.or(health.problem).filter(|_| enabled);
                 ServiceRow {
                     name: name.to_owned(),
-                    enabled: source.enabled(),
+                    enabled,
                     running: standing.running && problem.is_none(),
                     pid: standing.running.then(std::process::id),
                     address: standing.bound.map(|address| address.to_string()),
-                    detail: problem.unwrap_or(health.detail),
+                    detail: problem.unwrap_or(if enabled { health.detail } else { "not enabled".to_owned() }),
                 }
             })
             .collect()

@@ -106,18 +106,18 @@ impl TheLoop {
         let unix = bind_socket(&socket)?;
         self.write_service_file(api_address)?;
 
-        let router = api::router(self.clone());
         let serving = TaskTracker::new();
+        reconcile::take_up(&core, &self.admission, &self.dispatch).await;
+        serving.spawn(deciding.run(Arc::clone(&self.dispatch), core.stop.clone()));
+        ingress::start(&core, &self.ingress, &core.stop, &serving).await;
+        self.announce(api_address);
+        // Answered only from here on, so that whoever gets an answer sees a host that is up; callers before wait.
+        let router = api::router(self.clone());
         if let Some(listener) = api_listener {
             let bounded = api::boundary(router.clone(), &loaded.config.service, api_address);
             serving.spawn(http::serve_tcp(listener, bounded, core.stop.clone()));
         }
         serving.spawn(http::serve_unix(unix, router, core.stop.clone()));
-
-        reconcile::take_up(&core, &self.admission, &self.dispatch).await;
-        serving.spawn(deciding.run(Arc::clone(&self.dispatch), core.stop.clone()));
-        ingress::start(&core, &self.ingress, &core.stop, &serving).await;
-        self.announce(api_address);
         ready(&Ready { api: api_address, socket: socket.clone(), services: self.status().await.services });
 
         loop {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use serde_json::json;
 use the_loop_plugin_api::{
     SessionKey, WorkItemRef,
     event::{Actor, Item, ItemState},
@@ -210,7 +211,15 @@ impl Registry {
         let (registry, slug, saved) = (Arc::clone(self), item.reference.slug(), record.clone());
         blocking(move || registry.portable.save(&slug, &saved)).await?;
         self.known().portable.insert(item.reference.clone(), record);
-        Ok(())
+        self.write_index().await
+    }
+
+    /// Writes the derived list of what travels. Read by nothing but people.
+    async fn write_index(self: &Arc<Self>) -> Result<(), StateError> {
+        let rows: Vec<_> =
+            self.portables().into_iter().map(|record| json!({"ref": record.reference, "url": record.url})).collect();
+        let (registry, index) = (Arc::clone(self), json!({"version": 1, "workItems": rows}));
+        blocking(move || registry.portable.write_list("index", &index)).await
     }
 
     /// Removes the record of an item's session.
@@ -232,7 +241,7 @@ impl Registry {
         let (registry, slug) = (Arc::clone(self), item.slug());
         blocking(move || registry.portable.remove(&slug)).await?;
         self.known().portable.remove(item);
-        Ok(())
+        self.write_index().await
     }
 
     /// A poisoned lock still holds whole records: every change under it is one insert or one removal.

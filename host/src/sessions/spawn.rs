@@ -356,7 +356,9 @@ async fn first_prompt(
         event: None,
         at: core.clock.now(),
     };
-    core.db.create_delivery(new).await.map_err(unrecorded)
+    let row = core.db.create_delivery(new).await.map_err(unrecorded)?;
+    crate::drills::point("delivery:queued");
+    Ok(row)
 }
 
 /// The `source` of a first prompt's delivery.

@@ -92,6 +92,9 @@ impl Problem {
     }
 }
 
+/// JSON files that share a folder with records and are none: the derived list of `portable/`, and where the service listens.
+const NOT_RECORDS: [&str; 2] = ["index", "service"];
+
 /// Records of one type in one folder.
 #[derive(Debug)]
 pub struct Store<T> {
@@ -132,7 +135,7 @@ impl<T: Record> Store<T> {
             let file = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
             if let Some(name) = file.strip_suffix(".json")
                 && check_name(name).is_ok()
-                && name != "index"
+                && !NOT_RECORDS.contains(&name)
             {
                 names.push(name.to_owned());
             }
@@ -157,6 +160,16 @@ impl<T: Record> Store<T> {
     pub fn load(&self, name: &str) -> Result<Option<T>, StateError> {
         let path = self.path(name)?;
         self.read(name, &path).map_err(|damaged| StateError::Damaged(Box::new(damaged)))
+    }
+
+    /// Writes a derived list beside the records; nothing reads it back.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_list(&self, name: &'static str, list: &Value) -> Result<(), StateError> {
+        let path = self.path(name)?;
+        super::durable::write(&path, format!("{list:#}\n").as_bytes())
+            .map_err(|error| StateError::io("write", &path, error))
     }
 
     /// Writes a record into its own file. A damaged file that stands there is set aside first.

@@ -1,0 +1,166 @@
+//! Bad luck and bad input: each has a clear answer.
+
+use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt};
+
+use crate::rig::{Host, eventually, is};
+
+#[test]
+fn cli_4_two_hosts_on_one_root_and_a_port_in_use_are_told() {
+    let host = Host::new("", "");
+    host.ok(&["start"]);
+    let said = host.fails(1, &["run"]);
+    assert!(said.contains(&host.pid().unwrap().to_string()), "names the holder: {said}");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let other = Host::new("", "");
+    let config = fs::read_to_string(other.config()).unwrap().replace("port: 0", &format!("port: {port}"));
+    fs::write(other.config(), config).unwrap();
+    let said = other.fails(1, &["start"]);
+    assert!(said.contains(&port.to_string()) && said.contains("service.port"), "{said}");
+}
+
+#[test]
+fn cli_3_verbs_without_a_service_say_how_to_start_it() {
+    let host = Host::new("", "");
+    assert!(host.fails(3, &["sessions", "list"]).contains("the-loop start"));
+    assert!(host.fails(1, &["status"]).contains("not running"));
+    assert!(host.ok(&["stop"]).contains("not running"));
+    host.fails(2, &["nonsense"]);
+    host.fails(2, &[]);
+    host.ok(&["events", "--types"]);
+    assert!(host.run(&["events", "--type", "nope"]).status.success());
+    host.fails(2, &["events", "--since", "yesterday-ish"]);
+    host.fails(2, &["items", "comment", "bad", "--body", "x"]);
+    host.fails(2, &["items", "new", "--repo", "octo/hello", "--title", " "]);
+}
+
+#[test]
+fn a_folder_that_is_gone_is_named_and_the_start_goes_on_once_it_is_back() {
+    let host = Host::new("", "");
+    fs::remove_dir(host.folder.path().join("work")).unwrap();
+    host.ok(&["start"]);
+    let item = host.item(&["auto"]);
+    host.say(&item, "octo-admin", "the-loop:start-execution");
+    let failed = host.wait_for(1, |record| is(record, "session.spawn_failed"));
+    assert!(failed[0]["error"].as_str().unwrap().contains("routing.spawnWorkdir"), "{}", failed[0]);
+    assert_eq!(failed[0]["will_retry"], true);
+    fs::create_dir(host.folder.path().join("work")).unwrap();
+    host.wait_for(1, |record| is(record, "session.spawned"));
+}
+
+#[test]
+fn tmx_3_a_tmux_that_is_missing_starts_nothing_and_says_so() {
+    let mut host = Host::new("", "");
+    let bin = host.folder.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    host.set_env("PATH", bin.to_str());
+    host.ok(&["start"]);
+    let item = host.item(&["auto"]);
+    host.say(&item, "octo-admin", "the-loop:start-execution");
+    let failed = host.wait_for(1, |record| is(record, "session.spawn_failed"));
+    assert!(failed[0]["error"].as_str().unwrap().contains("tmux"), "{}", failed[0]);
+    assert!(crate::rig::text(&host.run(&["status"]).stdout).contains("tmux"), "status says it too");
+}
+
+#[test]
+fn tmx_3_a_tmux_that_hangs_loses_and_starts_nothing() {
+    let mut host = Host::new("", "");
+    host.ok(&["start"]);
+    let item = host.item(&["auto"]);
+    host.started(&item);
+    host.ok(&["stop"]);
+    let bin = host.folder.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    fs::write(bin.join("tmux"), "#!/bin/sh\nexec sleep 600\n").unwrap();
+    fs::set_permissions(bin.join("tmux"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    host.set_env("PATH", Some(&format!("{}:{path}", bin.display())));
+    host.ok(&["start"]);
+    host.say(&item, "octo-admin", "through a hanging tmux");
+    host.wait_for(1, |record| is(record, "delivery.held"));
+    fs::remove_file(bin.join("tmux")).unwrap();
+    let conversation = host.conversation(&item);
+    eventually(|| host.prompts(&conversation).len() == 2).expect("it is delivered once tmux answers");
+    assert_eq!(host.count(|record| is(record, "session.respawned")), 0, "silence is not absence");
+}
+
+#[test]
+fn sta_2_sec_6_a_newer_root_a_linked_one_and_a_damaged_database_are_refused() {
+    let host = Host::new("", "");
+    host.ok(&["start"]);
+    host.ok(&["stop"]);
+    let db = host.state().join("local/host.db");
+    let good = fs::read(&db).unwrap();
+    fs::write(&db, "garbage").unwrap();
+    for aside in ["local/host.db-wal", "local/host.db-shm"] {
+        // They are there only when the last process did not close them.
+        let _ = fs::remove_file(host.state().join(aside));
+    }
+    let said = host.fails(1, &["start"]);
+    assert!(said.contains("host.db"), "{said}");
+    assert_eq!(fs::read(&db).unwrap(), b"garbage", "STA-5: it is never overwritten");
+    fs::write(&db, good).unwrap();
+    fs::write(host.state().join("local/version"), "99\n").unwrap();
+    let said = host.fails(1, &["start"]);
+    assert!(said.contains("99") || said.contains("newer"), "{said}");
+    fs::remove_dir_all(host.state()).unwrap();
+    let elsewhere = host.folder.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, host.state()).unwrap();
+    let said = host.fails(1, &["start"]);
+    assert!(said.contains("symbolic link"), "{said}");
+}
+
+#[test]
+fn cfg_4_a_config_that_breaks_while_running_keeps_the_last_good_one() {
+    let host = Host::new("", "");
+    host.ok(&["start"]);
+    let item = host.item(&["auto"]);
+    let good = fs::read_to_string(host.config()).unwrap();
+    host.started(&item);
+    fs::write(host.config(), good.replace("octo-admin", "nobody-else")).unwrap();
+    host.say(&item, "octo-admin", "not any more");
+    // The items verb reads the same file, so the change is in force when the comment is judged.
+    host.wait_for(1, |record| is(record, "routing.dropped") && record["reason"] == "unauthorized-actor");
+    fs::write(host.config(), good).unwrap();
+    host.say(&item, "octo-admin", "again");
+    let conversation = host.conversation(&item);
+    eventually(|| host.prompts(&conversation).len() == 2).expect("the good one is in force again");
+}
+
+/// SEC-4: a secret of the host's environment reaches no session, no log and no file.
+#[test]
+fn sec_4_tmx_7_a_planted_secret_is_found_nowhere() {
+    const CANARY: &str = "canary-5f1c0d";
+    let top = "webhooks: {ghWebhook: {enabled: true, port: 0, secretEnv: CASE_SECRET}}\nenv: {sessionPassthrough: [CASE_SECRET]}";
+    let host = Host::new("", top)
+        .with_env("CASE_SECRET", CANARY)
+        .with_env("GITHUB_TOKEN", CANARY)
+        .with_env("CLAUDECODE", CANARY);
+    host.ok(&["start"]);
+    let item = host.item(&["auto"]);
+    host.started(&item);
+    let pane: i32 =
+        host.tmux(&["display-message", "-p", "-t", "=loop-local-octo-hello-1:", "#{pane_pid}"]).parse().unwrap();
+    let children = fs::read_to_string(format!("/proc/{pane}/task/{pane}/children")).unwrap();
+    let server = host.tmux(&["display-message", "-p", "#{pid}"]);
+    for pid in children.split_whitespace().chain([server.as_str(), &pane.to_string()]) {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap();
+        let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+        for bytes in [environment, arguments] {
+            assert!(!crate::rig::text(&bytes).contains(CANARY), "process {pid}");
+        }
+    }
+    fn walk(folder: &std::path::Path) {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let kind = entry.file_type().unwrap();
+            if kind.is_dir() {
+                walk(&entry.path());
+            } else if kind.is_file() {
+                let bytes = fs::read(entry.path()).unwrap();
+                assert!(!crate::rig::text(&bytes).contains(CANARY), "{}", entry.path().display());
+            }
+        }
+    }
+    walk(&host.state());
+}

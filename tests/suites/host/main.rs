@@ -1,0 +1,8 @@
+//! The built binary with real tmux, as a person runs it. What arrived is counted in the agent's own file.
+
+mod cases;
+mod demo;
+mod faults;
+mod main_job;
+mod rig;
+mod webhook;
