@@ -1,5 +1,6 @@
 # setup   what building and testing need and a fresh machine may lack
 # demo    the product run for real, without account or network
+# bench   figures of the release binary, each beside a floor of the same run
 # test    everything that is proved, on this machine
 # lint    format, clippy, and what may be in the dependency tree
 
@@ -8,7 +9,7 @@ TARGET_DIR ?= $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 NEXTEST_PROFILE ?= $(if $(CI),ci,default)
 PACKAGES := tmux git npm
 
-.PHONY: setup setup-lint demo test lint advisories
+.PHONY: setup setup-lint demo test bench lint advisories
 
 setup:
 	@missing=""; for tool in $(PACKAGES); do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
@@ -27,12 +28,17 @@ setup-lint:
 	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install cargo-deny --version '^0.20' --locked
 
 demo:
-	$(CARGO) build --bin the-loop
+	$(CARGO) build -p the-loop --bin the-loop
 	$(TARGET_DIR)/debug/the-loop demo
 
 test: setup
 	$(CARGO) build --workspace
 	$(CARGO) nextest run --workspace --profile $(NEXTEST_PROFILE)
+
+bench: setup
+	$(CARGO) build --release -p the-loop --bin the-loop
+	$(CARGO) build -p the-loop-tests --bins
+	$(TARGET_DIR)/debug/bench $(TARGET_DIR)/release/the-loop $(TARGET_DIR)/debug/recorder $(TARGET_DIR)/bench/report.json
 
 lint: setup-lint
 	$(CARGO) fmt --all --check

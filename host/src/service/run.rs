@@ -27,6 +27,9 @@ use crate::{
 /// How long sessions' tasks may take to finish what is in flight when the host stops.
 const FINISH: Duration = Duration::from_secs(10);
 
+/// How often a copy of the database is kept.
+const SNAPSHOT: Duration = Duration::from_secs(3600);
+
 /// The host runs.
 #[derive(Debug)]
 pub struct Ready {
@@ -120,8 +123,10 @@ impl TheLoop {
         serving.spawn(http::serve_unix(unix, router, core.stop.clone()));
         ready(&Ready { api: api_address, socket: socket.clone(), services: self.status().await.services });
 
+        let mut snapshot = tokio::time::interval(SNAPSHOT);
         loop {
             tokio::select! {
+                _ = snapshot.tick() => self.snapshot().await,
                 _ = hangup.recv() => {}
                 _ = terminate.recv() => break,
                 _ = interrupt.recv() => break,
@@ -143,12 +148,20 @@ impl TheLoop {
                 format!("work in flight did not end within {} s and goes on at the next start", FINISH.as_secs()),
             );
         }
+        self.snapshot().await;
         core.log.emit(Event::new(EventType::ServerStopped));
         core.log.flush().await;
         // A socket that nobody serves would only make a client wait; the next start replaces it anyway.
         let _ = std::fs::remove_file(&socket);
         drop(lock);
         Ok(())
+    }
+
+    /// Keeps a good copy of the database, for the day that it is damaged (STA-5).
+    async fn snapshot(&self) {
+        if let Err(error) = self.core.db.snapshot().await {
+            self.core.warn("host.db", format!("no snapshot could be made: {error}"));
+        }
     }
 
     /// Makes [`TheLoop::run`] return.

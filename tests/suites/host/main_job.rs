@@ -165,3 +165,71 @@ fn adm_5_ses_4_closing_the_item_ends_its_session_whoever_closed_it() {
     let row: serde_json::Value = serde_json::from_str(&shown).unwrap();
     assert_eq!((row["status"].as_str(), row["harnessState"]["state"].as_str()), (Some("closed"), Some("gone")));
 }
+
+#[test]
+fn ctl_8_arm_2_a_refused_start_is_answered_once_on_the_ticket_and_leaves_nothing() {
+    let host = Host::new("", "");
+    host.ok(&["start"]);
+    let item = host.item(&[]);
+    host.say(&item, "octo-admin", "the-loop:start-execution");
+    host.wait_for(1, |record| is(record, "control.rejected") && record["reason"] == "spawn-policy");
+    host.wait_for(1, |record| is(record, "reaction.added") && record["state"] == "error");
+    // The answer comes back as activity, and does nothing.
+    host.wait_for(1, |record| is(record, "routing.dropped") && record["reason"] == "self-comment");
+    let shown = host.ok(&["items", "show", &item]);
+    assert_eq!(shown.matches("is not armed").count(), 1, "{shown}");
+    host.ok(&["items", "label", &item, "auto", "--as", "octo-admin"]);
+    host.wait_for(1, |record| is(record, "dispatch.dropped") && record["reason"] == "awaiting-start");
+    assert!(host.terminals().is_empty(), "labelling it later starts nothing");
+    host.say(&item, "octo-admin", "the-loop:start-execution the-loop:stop-execution");
+    host.wait_for(1, |record| is(record, "control.ambiguous"));
+    host.started(&item);
+    host.wait_for(1, |record| is(record, "reaction.added") && record["state"] == "started");
+}
+
+#[test]
+fn ses_3_ses_5_cli_5_what_the_host_says_of_itself_and_its_sessions() {
+    let host = Host::new("", "");
+    host.ok(&["start"]);
+    let item = host.item(&["auto"]);
+    host.started(&item);
+    let rows: serde_json::Value = serde_json::from_str(&host.ok(&["sessions", "list", "--format", "json"])).unwrap();
+    assert_eq!(rows[0]["harnessState"]["state"], "unknown", "a harness without signals is never shown as idle");
+    assert!(rows[0]["harnessState"]["evidence"].is_string() && rows[0]["harnessState"]["since"].is_string());
+    let lock = std::fs::read_to_string(host.state().join("local/service.pid")).unwrap();
+    assert_eq!(lock.split_whitespace().next().unwrap(), host.pid().unwrap().to_string(), "the pid is the first token");
+    let status: serde_json::Value = serde_json::from_str(&host.ok(&["status", "--format", "json"])).unwrap();
+    let pids: Vec<_> = status["services"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["running"] == true)
+        .map(|row| row["pid"].clone())
+        .collect();
+    assert!(pids.len() == 2 && pids[0] == pids[1], "one process hosts everything: {status}");
+    assert!(host.ok(&["sessions", "reset", "--work-item", &item, "--dry-run"]).contains("would remove"));
+    assert_eq!(host.terminals().len(), 1, "a dry run removes nothing");
+    assert!(host.ok(&["sessions", "reset", "--work-item", &item]).contains("removed"));
+    assert!(host.terminals().is_empty());
+    assert!(host.count(|record| is(record, "session.reset")) == 1, "the log is kept");
+    host.fails(1, &["sessions", "show", "--work-item", &item]);
+}
+
+#[test]
+fn del_4_a_long_comment_is_cut_with_a_mark_and_arrives_as_one_paste() {
+    let host = Host::new("maxDeliveryBytes: 4096", "");
+    host.ok(&["start"]);
+    let item = host.item(&["auto"]);
+    host.started(&item);
+    let file = host.folder.path().join("long.txt");
+    std::fs::write(&file, "é".repeat(40_000)).unwrap();
+    host.ok(&["items", "comment", &item, "--as", "octo-admin", "--body-file", file.to_str().unwrap()]);
+    let conversation = host.conversation(&item);
+    eventually(|| host.prompts(&conversation).len() == 2).expect("it arrives");
+    let text = host.prompts(&conversation)[1]["text"].as_str().unwrap().to_owned();
+    assert!(
+        text.contains("[cut here: 4096 of 80000 bytes shown; the whole text is at local:octo/hello#1/"),
+        "{}",
+        &text[text.len() - 200..]
+    );
+}
