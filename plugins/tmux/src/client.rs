@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use crate::{options::TmuxOptions, quote::Sequence};
+use crate::{facts::says_ended, options::TmuxOptions, quote::Sequence};
 
 /// Which server is meant.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +54,10 @@ impl Answer {
 
 /// Measured: fewer leave a processor idle while a process starts, many more slow each other down.
 const TURNS_A_PROCESSOR: usize = 4;
+
+/// How often a server that ends while it is asked is asked again.
+const TRIES: usize = 5;
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
 /// Runs tmux.
 #[derive(Clone)]
@@ -107,6 +111,20 @@ impl Tmux {
         let mut words = self.prefix(server);
         words.extend(sequence.into_args());
         self.ask_words(&words, &[]).await
+    }
+
+    /// Runs a sequence that changes nothing. A server that ends while it is asked is asked again: then its socket is free,
+    /// or a new server answers.
+    pub(crate) async fn query(&self, server: Server<'_>, sequence: &Sequence) -> Result<Answer, Failure> {
+        let mut answer = self.ask(server, sequence.clone()).await?;
+        for _ in 1..TRIES {
+            if answer.success || !says_ended(&answer.stderr) {
+                break;
+            }
+            tokio::time::sleep(BETWEEN_TRIES).await;
+            answer = self.ask(server, sequence.clone()).await?;
+        }
+        Ok(answer)
     }
 
     /// Runs any command line with tmux's environment and `extra` variables.

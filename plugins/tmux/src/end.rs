@@ -74,7 +74,7 @@ pub(crate) async fn kill(tmux: &Tmux, handle: &RunnerHandle, order: &Termination
 /// How the handle's pane is; `None` when tmux says that it is not there.
 async fn facts(tmux: &Tmux, handle: &RunnerHandle, address: &Address) -> Result<Option<PaneFacts>, RunnerError> {
     let sequence = Sequence::default().then(["list-panes", "-t", &address.target(), "-f", &address.only(), "-F", PANE]);
-    let answer = tmux.ask(Server::At(&address.socket), sequence).await.map_err(|failure| silent(&failure))?;
+    let answer = tmux.query(Server::At(&address.socket), &sequence).await.map_err(|failure| silent(&failure))?;
     if says_no_server(&answer.stderr) || says_no_target(&answer.stderr) {
         return Ok(None);
     }

@@ -93,9 +93,15 @@ pub(crate) fn says_ended(stderr: &str) -> bool {
     ["server exited", "lost server"].iter().any(|words| stderr.contains(words))
 }
 
+/// Whether the server has no session at all: it is about to end, or was told to stay without.
+pub(crate) fn says_empty(stderr: &str) -> bool {
+    stderr.contains("no current target")
+}
+
 /// Whether tmux said that a target does not exist, which is an answer.
 pub(crate) fn says_no_target(stderr: &str) -> bool {
-    ["can't find session", "can't find window", "can't find pane"].iter().any(|words| stderr.contains(words))
+    says_empty(stderr)
+        || ["can't find session", "can't find window", "can't find pane"].iter().any(|words| stderr.contains(words))
 }
 
 #[cfg(test)]

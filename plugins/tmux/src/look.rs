@@ -1,13 +1,11 @@
 //! What stands where (TMX-3): one `list-panes -a` for everything (TMX-9).
 
-use std::time::Duration;
-
 use the_loop_plugin_api::{IncarnationId, Liveness, RunnerHandle, runner::Occupant};
 
 use crate::{
     address::Address,
     client::{Server, Tmux},
-    facts::{INCARNATION, PANE, PaneFacts, says_ended, says_no_server},
+    facts::{INCARNATION, PANE, PaneFacts, says_empty, says_no_server},
     quote::Sequence,
 };
 
@@ -31,35 +29,17 @@ pub(crate) enum Look {
     Silent(String),
 }
 
-/// How often a server that ended while it was asked is asked again, which starts with a free socket or a new server.
-const TRIES: usize = 5;
-const BETWEEN: Duration = Duration::from_millis(20);
-
 /// Looks at all panes of a server.
 pub(crate) async fn look(tmux: &Tmux, server: Server<'_>) -> Look {
-    let mut found = look_once(tmux, server).await;
-    for _ in 1..TRIES {
-        match &found {
-            Look::Silent(reason) if says_ended(reason) => {}
-            _ => break,
-        }
-        tokio::time::sleep(BETWEEN).await;
-        found = look_once(tmux, server).await;
-    }
-    found
-}
-
-async fn look_once(tmux: &Tmux, server: Server<'_>) -> Look {
     let format = format!("{PANE}|#{{socket_path}}|#{{session_name}}|#{{{INCARNATION}}}");
     let sequence = Sequence::default().then(["list-panes", "-a", "-F", &format]);
-    let answer = match tmux.ask(server, sequence).await {
+    let answer = match tmux.query(server, &sequence).await {
         Ok(answer) => answer,
         Err(failure) => return Look::Silent(failure.to_string()),
     };
     if !answer.success {
         return match answer.stderr {
-            // A server without a session, which is about to end or was told not to.
-            complaint if complaint.contains("no current target") => Look::Panes(Vec::new()),
+            complaint if says_empty(&complaint) => Look::Panes(Vec::new()),
             complaint if says_no_server(&complaint) => Look::NoServer,
             complaint => Look::Silent(complaint),
         };

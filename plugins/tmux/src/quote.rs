@@ -29,7 +29,7 @@ pub(crate) fn tmux_word(text: &str) -> String {
 }
 
 /// Several tmux commands for one tmux process.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Sequence(Vec<String>);
 
 impl Sequence {

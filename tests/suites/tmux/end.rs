@@ -58,7 +58,7 @@ async fn tmx_5_after_the_grace_everything_in_the_terminal_is_killed_and_nothing_
     session.wait_for_file("ready").await;
     let neighbour = rig.spawn("loop-b").await;
     // A person's own pane beside it.
-    rig.tmux(&["split-window", "-t", "=loop-a:", "sleep 1000"]);
+    rig.tmux(&["split-window", "-t", "=loop-a:", "sleep 60"]);
     let began = Instant::now();
     let ended = rig.runner().terminate(&session.handle, &termination(Duration::from_millis(300))).await.unwrap();
     assert_eq!(ended, Terminated::Forced);
@@ -80,7 +80,7 @@ async fn tmx_5_an_agent_that_outlived_its_server_is_still_ended() {
     let rig = Rig::new();
     let out = rig.path("out");
     fs::create_dir(&out).unwrap();
-    let script = format!("trap '' HUP; echo $$ > {}/up; while :; do sleep 0.05; done", out.display());
+    let script = format!("trap '' HUP; cd {}; echo $$ > up; while [ -e up ]; do sleep 0.05; done", out.display());
     let argv = ["sh", "-c", script.as_str()].map(str::to_owned).to_vec();
     let env = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
     let handle = rig.runner().spawn(&rig.order_of("loop-a", argv, env, &out)).await.unwrap();

@@ -152,7 +152,7 @@ async fn del_5_another_program_in_the_foreground_holds() {
     let out = rig.path("shell");
     fs::create_dir(&out).unwrap();
     // A shell with job control that has switched bracketed paste on and runs something in the foreground.
-    let script = format!("set -m; printf '\\033[?2004h'; sleep 1000 & fg >/dev/null; : {}", out.display());
+    let script = format!("set -m; printf '\\033[?2004h'; sleep 60 & fg >/dev/null; : {}", out.display());
     let argv = ["bash", "--norc", "-c", script.as_str()].map(str::to_owned).to_vec();
     let env = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
     let handle = rig.runner().spawn(&rig.order_of("loop-a", argv, env, &out)).await.unwrap();

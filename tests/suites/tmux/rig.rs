@@ -225,6 +225,9 @@ impl Drop for Rig {
     fn drop(&mut self) {
         let panes = self.try_tmux(&["list-panes", "-a", "-F", "#{pane_pid}"]).stdout;
         let _none_ran = self.try_tmux(&["kill-server"]);
+        // Where a test went wrong, a server may run at the other socket of the rig's own folder.
+        self.options.socket_name = String::new();
+        let _none_ran = self.try_tmux(&["kill-server"]);
         // Launchers write down how their agents ended; the folder is removed after the last of them.
         let deadline = Instant::now() + Duration::from_secs(10);
         for pid in String::from_utf8_lossy(&panes).lines().filter_map(|pid| pid.parse().ok()) {

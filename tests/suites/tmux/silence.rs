@@ -23,7 +23,7 @@ async fn tmx_3_a_hanging_tmux_is_unknown_within_the_bound_and_nothing_is_done_on
     let session = patient_spawn(&rig).await;
     // The program hangs, and its child with it; both are gone afterwards.
     let pids = rig.path("pids");
-    rig.program("tmux", &format!("sleep 1000 & echo $$ $! >> {}; wait", pids.display()));
+    rig.program("tmux", &format!("sleep 60 & echo $$ $! >> {}; wait", pids.display()));
     let runner = rig.runner();
     let began = Instant::now();
     assert!(matches!(runner.probe("loop-a", Some(&session)).await, Liveness::Unknown { .. }));
@@ -79,7 +79,7 @@ async fn del_7_a_tmux_that_falls_silent_with_the_text_leaves_the_delivery_uncert
         "tmux",
         &format!(
             "facts=$({} -L suite list-panes -a -F 'pane|#{{pid}}|#{{session_id}}|#{{window_id}}|#{{pane_id}}|#{{pane_pid}}|0|0|0|0')\n\
-             echo \"$facts\"\ncat > /dev/null\nsleep 1000",
+             echo \"$facts\"\ncat > /dev/null\nsleep 60",
             real.display()
         ),
     );

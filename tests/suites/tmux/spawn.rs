@@ -91,12 +91,15 @@ async fn tmx_4_a_name_taken_in_between_is_decided_again_once() {
         "tmux",
         &format!(
             "case \" $* \" in *' new-session '*) mkdir {once} 2>/dev/null && \
-             {real} -L suite new-session -d -s loop-a -- sleep 1000;; esac\nexec {real} \"$@\""
+             {real} -L suite new-session -d -s loop-a -- sleep 60;; esac\nexec {real} \"$@\""
         ),
     );
     let refused = rig.try_spawn("loop-a", &[]).await;
     assert!(matches!(refused, Err(SpawnError::Occupied { .. })), "{:?}", refused.err());
-    assert_eq!(rig.tmux(&["list-panes", "-a", "-F", "#{pane_current_command}"]), "sleep", "the faster one lives");
+    wait_for("the faster one, which lives", || {
+        (rig.tmux(&["list-panes", "-a", "-F", "#{pane_dead} #{pane_current_command}"]) == "0 sleep").then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
