@@ -64,7 +64,8 @@ impl InboundSink for HostSink {
             NoteOutcome::InvalidPayload => "invalid-payload",
             NoteOutcome::TooLarge => "too-large",
         };
-        self.log.emit(Event::new(EventType::WebhookRejected).with("reason", reason).level(Level::Warning));
+        let event = Event::new(EventType::WebhookRejected).with("reason", reason);
+        self.log.emit(event.with_some("gh_event", note.event).with_some("delivery_id", note.delivery_id).level(Level::Warning));
     }
 }
 
