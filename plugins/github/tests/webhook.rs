@@ -47,8 +47,14 @@ async fn har_8_gh_webhook_keeps_the_contract() {
 async fn ghw_1_unsigned_and_wrongly_signed_is_refused_before_it_is_decoded() {
     let webhook = Webhook::new(json!({}));
     let post = || Post::new("issue_comment", b"not json".to_vec()).id("d1");
-    assert_eq!(webhook.post(post()).await, (401, json!({"status": "unsigned"})));
-    assert_eq!(webhook.post(post().signature("sha256=00")).await, (401, json!({"status": "invalid signature"})));
+    for (post, code, text) in
+        [(post(), "unsigned", "unsigned"), (post().signature("sha256=00"), "invalid-signature", "invalid signature")]
+    {
+        let (status, mut answer) = webhook.post(post).await;
+        assert!(answer["error"]["hint"].take().as_str().is_some_and(|hint| hint.contains("secretEnv")));
+        let error = json!({"code": code, "message": text, "hint": null});
+        assert_eq!((status, answer), (401, json!({"status": text, "detail": text, "error": error})));
+    }
     assert_eq!(webhook.post(post().signed_with("another secret")).await.0, 401);
     assert_eq!(webhook.post(post().signed()).await.0, 400);
     assert_eq!(
@@ -116,6 +122,25 @@ async fn sec_4_the_default_secret_is_read_when_the_host_fills_in_the_defaults() 
 }
 
 #[tokio::test]
+async fn cfg_2_the_first_variable_that_is_set_holds_the_secret() {
+    let bench = Bench::new(config(json!({"secretEnv": ["UNSET", SECRET_ENV]}))).with_secret(SECRET_ENV, SECRET);
+    let webhook = Webhook::on(bench);
+    assert_eq!(webhook.source.check(), Ok(vec![]));
+    assert_eq!(webhook.post(Post::new("ping", b"{}".to_vec()).signed()).await.0, 202);
+    assert_eq!(webhook.post(Post::new("ping", b"{}".to_vec()).signed_with("another")).await.0, 401);
+}
+
+#[tokio::test]
+async fn ghw_2_a_sender_that_asks_first_is_told_before_it_sends() {
+    let webhook = Webhook::new(json!({}));
+    let endless = Body::from_stream(stream::pending::<Result<Vec<u8>, std::io::Error>>());
+    let request = Request::post("/gh-webhook").header("expect", "100-continue").header("content-length", "99000000000");
+    let (code, answer) = support::send(webhook.routes(), request.body(endless).unwrap()).await;
+    assert_eq!((code, &answer["error"]["code"]), (413, &json!("too-large")));
+    assert_eq!(webhook.notes(), [NoteOutcome::TooLarge]);
+}
+
+#[tokio::test]
 async fn ghw_2_a_body_that_never_comes_times_out() {
     // Time is paused once everything is set up: it then jumps to whatever is waited for.
     let webhook = Webhook::new(json!({}));
@@ -138,6 +163,7 @@ async fn ghw_1_a_body_that_is_no_json_object_gets_a_whole_400() {
         let (code, answer) = webhook.post(Post::new("issues", body.to_vec()).signed()).await;
         assert_eq!(code, 400, "{answer}");
         assert!(answer["status"].as_str().is_some_and(|status| !status.is_empty()), "{answer}");
+        assert_eq!((&answer["error"]["code"], &answer["detail"]), (&json!("invalid-payload"), &answer["status"]));
     }
     // An object that does not say what it is about.
     assert_eq!(webhook.post(Post::new("issues", b"{}".to_vec()).signed()).await.0, 400);
@@ -170,9 +196,11 @@ async fn ghw_4_events_outside_the_list_and_unknown_ones_are_acknowledged_and_ign
     }
     assert_eq!(webhook.notes(), [NoteOutcome::Ignored; 6]);
     let listed = Webhook::new(json!({"events": ["issues"]}));
+    // What is not asked for is not judged either.
+    assert_eq!(listed.post(Post::new("issue_comment", b"{}".to_vec()).signed()).await, ignored);
     assert_eq!(listed.post(Post::new("issue_comment", case("WH-01/payload.json")).signed()).await, ignored);
     assert_eq!(listed.post(Post::new("issues", case("WH-05/1-opened.json")).signed()).await.1["status"], "accepted");
-    assert_eq!((listed.notes(), listed.events().len()), (vec![NoteOutcome::Ignored], 1));
+    assert_eq!((listed.notes(), listed.events().len()), (vec![NoteOutcome::Ignored; 2], 1));
     assert!(matches!(&listed.source.check().unwrap()[..], [warning] if warning.contains("pull_request")));
 }
 

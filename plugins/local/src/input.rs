@@ -29,6 +29,11 @@ pub(crate) fn short_enough(what: &str, text: &str) -> Result<(), TrackerError> {
     Ok(())
 }
 
+/// A title is one line, wherever it is shown.
+pub(crate) fn title(title: &str) -> Result<(), TrackerError> {
+    name("title", title)
+}
+
 /// A label's or a reaction's name.
 pub(crate) fn name(what: &str, name: &str) -> Result<(), TrackerError> {
     if name.trim().is_empty() || name.len() > MAX_NAME || name.contains(char::is_control) {

@@ -163,7 +163,7 @@ impl Desk for LocalTracker {
     async fn open(&self, by: &str, draft: &Draft) -> Result<Item, TrackerError> {
         let by = input::person(by)?;
         let repository = input::repository(&draft.owner, &draft.repo)?;
-        input::text("title", &draft.title)?;
+        input::title(&draft.title)?;
         input::short_enough("body", &draft.body)?;
         draft.labels.iter().try_for_each(|label| input::name("label", label))?;
         let (draft, now) = (draft.clone(), self.clock.now());

@@ -1,11 +1,15 @@
 //! The bytes of a delivery: read within bounds (GHW-2), and decoded by their content type (GHW-1).
 
-use std::{str, time::Duration};
+use std::{borrow::Cow, str, time::Duration};
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::{HeaderMap, header::CONTENT_TYPE};
+use http::{
+    HeaderMap,
+    header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT},
+};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use percent_encoding::percent_decode;
 use serde_json::{Map, Value};
 use the_loop_plugin_api::Clock;
 
@@ -51,7 +55,12 @@ pub(super) enum DecodeError {
 }
 
 /// Reads a whole body.
-pub(super) async fn read(body: Body, clock: &dyn Clock) -> Result<Bytes, BodyError> {
+pub(super) async fn read(headers: &HeaderMap, body: Body, clock: &dyn Clock) -> Result<Bytes, BodyError> {
+    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if headers.contains_key(EXPECT) && length.is_some_and(|length| length > SIZE_LIMIT as u64) {
+        // Its sender waits for a word before it sends anything.
+        return Err(BodyError::TooLarge);
+    }
     tokio::select! {
         biased;
         whole = whole(body) => whole,
@@ -73,10 +82,9 @@ async fn whole(mut body: Body) -> Result<Bytes, BodyError> {
 
 /// The JSON object of a delivery, which is the body itself or the field `payload` of a form.
 pub(super) fn decode(headers: &HeaderMap, body: &[u8]) -> Result<Map<String, Value>, DecodeError> {
-    let text = str::from_utf8(body).map_err(|_| DecodeError::NotUtf8)?;
-    let decoded =
-        if is_form(headers) { serde_json::from_str(&payload_field(text)?) } else { serde_json::from_str(text) };
-    match decoded {
+    let json = if is_form(headers) { Cow::Owned(payload_field(body)?) } else { Cow::Borrowed(body) };
+    let text = str::from_utf8(&json).map_err(|_| DecodeError::NotUtf8)?;
+    match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(_) => Err(DecodeError::NotObject),
         Err(_) => Err(DecodeError::NotJson),
@@ -89,13 +97,13 @@ fn is_form(headers: &HeaderMap) -> bool {
     media.eq_ignore_ascii_case("application/x-www-form-urlencoded")
 }
 
-fn payload_field(form: &str) -> Result<String, DecodeError> {
-    let fields: Vec<(String, String)> = serde_urlencoded::from_str(form).map_err(|_| DecodeError::NoPayload)?;
-    let mut payloads = fields.into_iter().filter(|(name, _)| name == "payload").map(|(_, value)| value);
-    match (payloads.next(), payloads.next()) {
-        (Some(payload), None) => Ok(payload),
-        _ => Err(DecodeError::NoPayload),
-    }
+/// The bytes of the form's one payload. A decoder of text would put replacement characters where the bytes are no UTF-8, and
+/// then nothing would tell that the text was another one.
+fn payload_field(form: &[u8]) -> Result<Vec<u8>, DecodeError> {
+    let mut payloads = form.split(|&byte| byte == b'&').filter_map(|pair| pair.strip_prefix(b"payload="));
+    let (Some(payload), None) = (payloads.next(), payloads.next()) else { return Err(DecodeError::NoPayload) };
+    let spaced: Vec<u8> = payload.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect();
+    Ok(percent_decode(&spaced).collect())
 }
 
 #[cfg(test)]
@@ -126,6 +134,7 @@ mod tests {
             assert_eq!(decoded(media, b"payload=%7B%7D&payload=%7B%7D"), Err(DecodeError::NoPayload));
             assert_eq!(decoded(media, b"payload=%5B%5D"), Err(DecodeError::NotObject));
             assert_eq!(decoded(media, b"payload=\xff"), Err(DecodeError::NotUtf8));
+            assert_eq!(decoded(media, b"payload=%7B%22a%22%3A%22%FF%22%7D"), Err(DecodeError::NotUtf8));
         }
         assert_eq!(decoded("application/json", form.as_bytes()), Err(DecodeError::NotJson));
     }

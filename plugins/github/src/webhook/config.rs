@@ -1,6 +1,6 @@
 //! The config at `/webhooks/ghWebhook`, and what can be wrong with it.
 
-use std::net::IpAddr;
+use std::{fmt, net::IpAddr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,8 +43,8 @@ pub struct WebhookConfig {
     pub port: u16,
     /// The path that GitHub posts to.
     pub path: String,
-    /// The environment variable that holds the webhook's secret.
-    pub secret_env: String,
+    /// The environment variable that holds the webhook's secret, or several to be tried in order.
+    pub secret_env: EnvNames,
     /// The event kinds to act on; others are acknowledged and ignored.
     pub events: Vec<String>,
     /// Whether to take unsigned deliveries while there is no secret; only on a loopback address.
@@ -58,10 +58,38 @@ impl Default for WebhookConfig {
             host: "127.0.0.1".to_owned(),
             port: 8787,
             path: "/gh-webhook".to_owned(),
-            secret_env: "THE_LOOP_GH_WEBHOOK_SECRET".to_owned(),
+            secret_env: EnvNames::One("THE_LOOP_GH_WEBHOOK_SECRET".to_owned()),
             events: EVENTS.map(str::to_owned).to_vec(),
             allow_unsigned: false,
         }
+    }
+}
+
+/// Names of environment variables.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum EnvNames {
+    /// One name; empty for none.
+    One(#[schemars(regex(pattern = r"^([A-Za-z_][A-Za-z0-9_]*)?$"))] String),
+    /// Several, tried in order.
+    Several(#[schemars(inner(regex(pattern = r"^[A-Za-z_][A-Za-z0-9_]*$")))] Vec<String>),
+}
+
+impl EnvNames {
+    /// The names, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        let names = match self {
+            Self::One(name) => std::slice::from_ref(name),
+            Self::Several(names) => names.as_slice(),
+        };
+        names.iter().map(String::as_str).filter(|name| !name.is_empty())
+    }
+}
+
+impl fmt::Display for EnvNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.iter().collect();
+        if names.is_empty() { f.write_str("no variable") } else { f.write_str(&names.join(" or ")) }
     }
 }
 
@@ -92,6 +120,12 @@ impl WebhookConfig {
             return refuse(
                 format!("webhooks.ghWebhook.allowUnsigned is on, and the host {host:?} can be reached from elsewhere"),
                 format!("set webhooks.ghWebhook.host to 127.0.0.1, or turn it off and put a secret into {secret_env}"),
+            );
+        }
+        if !has_secret && !self.allow_unsigned && secret_env.iter().next().is_none() {
+            return refuse(
+                "webhooks.ghWebhook.secretEnv names no variable, so nothing proves where a delivery is from".to_owned(),
+                "name the variable that holds the webhook's secret".to_owned(),
             );
         }
         let mut warnings = Vec::new();
@@ -171,6 +205,20 @@ mod tests {
             for has_secret in [true, false] {
                 assert!(on(reachable, true).check(has_secret).is_err(), "{reachable}");
             }
+        }
+    }
+
+    #[test]
+    fn cfg_2_the_secret_has_one_name_or_several() {
+        for (named, shown) in [
+            (json!("A"), "names A, which is not set"),
+            (json!(["A", "B"]), "names A or B, which is not set"),
+            (json!(""), "names no variable"),
+            (json!([]), "names no variable"),
+        ] {
+            let config: WebhookConfig = serde_json::from_value(json!({"secretEnv": named})).unwrap();
+            let refused = config.check(false).unwrap_err().to_string();
+            assert!(refused.contains(shown), "{refused}");
         }
     }
 

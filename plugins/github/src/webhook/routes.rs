@@ -1,4 +1,5 @@
-//! What the listener answers. Every answer is whole, and JSON with a `status`.
+//! What the listener answers. Every answer is whole, and JSON with a `status`; an error says beside it what is wrong, in the
+//! shape that the control plane's errors have.
 
 use std::sync::Arc;
 
@@ -81,7 +82,7 @@ async fn deliver(shared: &Arc<Shared>, request: Request) -> Response {
     let event = word(&headers, "x-github-event");
     let delivery_id = word(&headers, "x-github-delivery");
     let head = Head { headers, event: event.clone(), delivery_id: delivery_id.clone() };
-    let examined = match body::read(body, &*shared.context.clock()).await {
+    let examined = match body::read(&head.headers, body, &*shared.context.clock()).await {
         Ok(bytes) => examine(Arc::clone(shared), head, bytes).await,
         Err(error) => Err(unread(error)),
     };
@@ -98,7 +99,11 @@ async fn deliver(shared: &Arc<Shared>, request: Request) -> Response {
         },
         Err(Rejected { outcome, code, text }) => {
             shared.note(outcome, event, delivery_id);
-            status(code, &text)
+            if outcome == NoteOutcome::Ignored {
+                status(code, &text)
+            } else {
+                error(code, word_of(outcome, code), &text)
+            }
         }
     }
 }
@@ -128,10 +133,12 @@ fn inbound(shared: &Shared, head: Head, bytes: &[u8]) -> Result<InboundEvent, Re
     let verified = origin(shared, &head.headers, bytes)?;
     let payload = body::decode(&head.headers, bytes).map_err(|error| invalid(error.to_string()))?;
     let event = head.event.unwrap_or_default();
-    let happening = happening::read(&event, &payload)
-        .map_err(|error| invalid(error.to_string()))?
-        .filter(|_| shared.config.takes(&event))
-        .ok_or_else(|| Rejected::new(NoteOutcome::Ignored, StatusCode::ACCEPTED, "ignored"))?;
+    let ignored = || Rejected::new(NoteOutcome::Ignored, StatusCode::ACCEPTED, "ignored");
+    if !shared.config.takes(&event) {
+        return Err(ignored());
+    }
+    let read = happening::read(&event, &payload).map_err(|error| invalid(error.to_string()))?;
+    let happening = read.ok_or_else(ignored)?;
     let delivery_id = head.delivery_id.unwrap_or_else(|| derived_id(&event, bytes));
     Ok(InboundEvent {
         ingress: Ingress::Webhook,
@@ -144,7 +151,7 @@ fn inbound(shared: &Shared, head: Head, bytes: &[u8]) -> Result<InboundEvent, Re
 
 /// Whether the signature proves where the bytes are from; an error when they must not be looked into.
 fn origin(shared: &Shared, headers: &HeaderMap, bytes: &[u8]) -> Result<bool, Rejected> {
-    match shared.context.secret(&shared.config.secret_env) {
+    match shared.secret() {
         Some(secret) => signature::verify(headers, &secret, bytes).map(|()| true).map_err(|error| {
             let outcome = match error {
                 SignatureError::Unsigned => NoteOutcome::Unsigned,
@@ -170,14 +177,14 @@ fn origin(shared: &Shared, headers: &HeaderMap, bytes: &[u8]) -> Result<bool, Re
 /// The answer to what the host did not take (GHW-3): GitHub shows it as failed, and it can be sent again.
 fn refused(refusal: &Refused) -> Response {
     let text = refusal.to_string();
-    let later = |seconds| with(status(StatusCode::SERVICE_UNAVAILABLE, &text), RETRY_AFTER, seconds);
+    let later =
+        |word, text: &str, seconds| with(error(StatusCode::SERVICE_UNAVAILABLE, word, text), RETRY_AFTER, seconds);
     match refusal {
-        Refused::TooLarge { .. } => status(StatusCode::PAYLOAD_TOO_LARGE, &text),
-        Refused::Overloaded { .. } | Refused::Stopping => later("5"),
+        Refused::TooLarge { .. } => error(StatusCode::PAYLOAD_TOO_LARGE, "too-large", &text),
+        Refused::Overloaded { .. } => later("overloaded", &text, "5"),
+        Refused::Stopping => later("stopping", &text, "5"),
         // Its reason speaks of this machine; it is for the log, not for the upstream.
-        Refused::NotRecorded { .. } => {
-            with(status(StatusCode::SERVICE_UNAVAILABLE, "the event could not be recorded"), RETRY_AFTER, "30")
-        }
+        Refused::NotRecorded { .. } => later("not-recorded", "the event could not be recorded", "30"),
     }
 }
 
@@ -209,6 +216,30 @@ fn word(headers: &HeaderMap, name: &str) -> Option<String> {
 
 fn status(code: StatusCode, status: &str) -> Response {
     (code, Json(json!({ "status": status }))).into_response()
+}
+
+/// An error by its code, which programs may rely on, and in words.
+fn error(code: StatusCode, word: &str, text: &str) -> Response {
+    let mut error = json!({ "code": word, "message": text });
+    if code == StatusCode::UNAUTHORIZED {
+        error["hint"] =
+            json!("the secret on GitHub's webhook page must be the one that webhooks.ghWebhook.secretEnv names");
+    }
+    (code, Json(json!({ "status": text, "detail": text, "error": error }))).into_response()
+}
+
+/// The code of an error.
+fn word_of(outcome: NoteOutcome, code: StatusCode) -> &'static str {
+    match (outcome, code) {
+        (_, StatusCode::REQUEST_TIMEOUT) => "timeout",
+        (_, StatusCode::FORBIDDEN) => "forbidden",
+        (_, StatusCode::SERVICE_UNAVAILABLE) => "no-secret",
+        (_, StatusCode::INTERNAL_SERVER_ERROR) => "internal",
+        (NoteOutcome::Unsigned, _) => "unsigned",
+        (NoteOutcome::InvalidSignature, _) => "invalid-signature",
+        (NoteOutcome::TooLarge, _) => "too-large",
+        (NoteOutcome::InvalidPayload | NoteOutcome::Ignored, _) => "invalid-payload",
+    }
 }
 
 fn with(mut response: Response, name: HeaderName, value: &'static str) -> Response {

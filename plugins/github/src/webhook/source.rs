@@ -6,6 +6,7 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
+use secrecy::SecretString;
 use the_loop_plugin_api::{
     IngressSource, PluginContext,
     context::{IngressNote, NoteOutcome},
@@ -50,8 +51,13 @@ impl Shared {
         self.context.sink().note(IngressNote { outcome, event, delivery_id });
     }
 
+    /// The secret as it is set now.
+    pub(super) fn secret(&self) -> Option<SecretString> {
+        self.config.secret_env.iter().find_map(|name| self.context.secret(name))
+    }
+
     fn has_secret(&self) -> bool {
-        self.context.secret(&self.config.secret_env).is_some()
+        self.secret().is_some()
     }
 
     fn check(&self) -> Result<Vec<String>, Misconfigured> {

@@ -100,7 +100,9 @@ async fn ght_4_bad_input_is_refused_and_writes_nothing() -> anyhow::Result<()> {
     for (owner, repo) in [("..", "hello"), ("octo", "../../etc"), ("", "hello"), ("octo", "he llo")] {
         invalid(repo, desk.open("alice", &named(owner, repo)).await);
     }
-    invalid("blank title", desk.open("alice", &draft(" \n")).await);
+    for title in [" \n", "two\nlines", "an \u{1b}[2J escape", &"t".repeat(257)] {
+        invalid("title", desk.open("alice", &draft(title)).await);
+    }
     invalid("long body", desk.open("alice", &Draft { body: "x".repeat(MAX_TEXT + 1), ..draft("t") }).await);
     invalid("blank label", desk.open("alice", &Draft { labels: vec![" ".into()], ..draft("t") }).await);
     for body in ["", "\t\r\n ", &"x".repeat(MAX_TEXT + 1)] {
