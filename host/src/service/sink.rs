@@ -65,7 +65,9 @@ impl InboundSink for HostSink {
             NoteOutcome::TooLarge => "too-large",
         };
         let event = Event::new(EventType::WebhookRejected).with("reason", reason);
-        self.log.emit(event.with_some("gh_event", note.event).with_some("delivery_id", note.delivery_id).level(Level::Warning));
+        self.log.emit(
+            event.with_some("gh_event", note.event).with_some("delivery_id", note.delivery_id).level(Level::Warning),
+        );
     }
 }
 

@@ -190,6 +190,9 @@ impl Actor {
         if !matches!(command, Command::Start) {
             self.spawning.forget();
         }
+        if command == Command::Cleanup && done.is_ok() {
+            self.drop_texts("session-cleaned").await;
+        }
         match done {
             Ok(effect) => {
                 let seq = self
