@@ -49,7 +49,15 @@ impl Runner for TmuxRunner {
     async fn describe(&self) -> RunnerDescription {
         let words = [self.tmux.options().program.to_string_lossy().into_owned(), "-V".to_owned()];
         let (version, problem) = match self.tmux.ask_words(&words, &[]).await {
-            Ok(answer) => (Some(answer.text().trim().trim_start_matches("tmux ").to_owned()), self.problem().await),
+            Ok(answer) => {
+                let version = answer.text().trim().trim_start_matches("tmux ").to_owned();
+                let problem = if is_too_old(&version) {
+                    Some(format!("tmux {version} is too old; install tmux 3.2 or newer"))
+                } else {
+                    self.problem().await
+                };
+                (Some(version), problem)
+            }
             Err(failure) => (None, Some(failure.to_string())),
         };
         RunnerDescription { version, address: self.tmux.options().socket_path().display().to_string(), problem }
@@ -106,4 +114,11 @@ impl Runner for TmuxRunner {
         words.extend(["-t".to_owned(), format!("={name}")]);
         words
     }
+}
+
+/// Whether a version (`3.3a`, `next-3.7`, `master`) lacks what the runner asks of tmux: filters of lists came with 3.2.
+fn is_too_old(version: &str) -> bool {
+    let number: String = version.chars().filter(|c| c.is_ascii_digit() || *c == '.').collect();
+    let parts: Option<Vec<u32>> = number.split('.').map(|part| part.parse().ok()).collect();
+    parts.is_some_and(|parts| parts.as_slice() < [3, 2].as_slice())
 }

@@ -74,6 +74,25 @@ async fn del_5_without_bracketed_paste_nothing_is_pasted() {
 }
 
 #[tokio::test]
+async fn del_5_bracketed_paste_that_was_switched_off_again_holds() {
+    let rig = Rig::new();
+    let out = rig.path("agent");
+    fs::create_dir(&out).unwrap();
+    let fifo = out.join("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let script = format!("printf '\\033[?2004h'; cat {0} > /dev/null; printf '\\033[?2004l'; cat {0}", fifo.display());
+    let argv = ["sh", "-c", script.as_str()].map(str::to_owned).to_vec();
+    let env = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
+    let handle = rig.runner().spawn(&rig.order_of("loop-a", argv, env, &out)).await.unwrap();
+    let session = Session { rig: &rig, handle, out };
+    session.wait_for_file("mark").await;
+    fs::write(&fifo, "").unwrap();
+    let mark = session.out.join("mark");
+    wait_for("the end of the mark", || (!mark.exists()).then_some(())).await;
+    assert_eq!(session.deliver("text").await, DeliveryOutcome::Held(HoldReason::NotReady));
+}
+
+#[tokio::test]
 async fn del_5_a_person_who_may_type_holds_and_a_watcher_does_not() {
     let mut rig = Rig::new();
     rig.set(|options| options.client_idle = Duration::from_secs(2));

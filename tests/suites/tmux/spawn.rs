@@ -176,6 +176,21 @@ async fn tmx_8_a_systemd_that_refuses_does_not_keep_sessions_from_starting() {
 }
 
 #[tokio::test]
+async fn tmx_8_a_tmux_that_is_too_old_is_named() {
+    let rig = Rig::new();
+    for (version, old) in [("3.1c", true), ("2.9", true), ("3.2", false), ("next-3.7", false), ("master", false)] {
+        rig.program(
+            "tmux",
+            &format!("[ \"$1\" = -V ] && exec echo tmux {version}; exec {} \"$@\"", Rig::real_tmux().display()),
+        );
+        let described = rig.runner().describe().await;
+        assert_eq!(described.version.as_deref(), Some(version));
+        let named = described.problem.is_some_and(|problem| problem.contains("3.2"));
+        assert_eq!(named, old, "{version}");
+    }
+}
+
+#[tokio::test]
 async fn tmx_12_the_default_server_is_the_users_and_a_surrounding_tmux_is_ignored() {
     let mut rig = Rig::new();
     rig.set(|options| options.socket_name = String::new());
