@@ -24,8 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
     let [program, recorder, report] = &arguments[..] else { bail!("usage: bench PROGRAM RECORDER REPORT") };
-    let mut figures = Vec::new();
-    figures.push(start_up(program)?);
+    // The agent is started from a folder of its own.
+    let (program, recorder) = (&fs::canonicalize(program)?, &fs::canonicalize(recorder)?);
+    let mut figures = vec![start_up(program)?];
     let folder = tempfile::tempdir()?;
     let host = Host { program: program.clone(), folder: folder.path().to_owned() };
     let measured = host.measure(recorder);
