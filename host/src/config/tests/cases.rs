@@ -11,8 +11,8 @@ fn cfg_2_the_base_config_of_the_cases_loads() {
     let routing = &loaded.config.routing;
     assert!(routing.enabled);
     assert_eq!((routing.unsignalled, routing.spawn_on_unmatched), (Unsignalled::Screen, SpawnOnUnmatched::Labeled));
-    assert_eq!(loaded.state_root(), std::path::Path::new("/work/state"));
-    assert_eq!(loaded.spawn_workdir(), std::path::Path::new("/work/work"));
+    assert_eq!(loaded.state_root(), std::path::Path::new("/srv/op/state"));
+    assert_eq!(loaded.spawn_workdir(), std::path::Path::new("/srv/op/work"));
     assert_eq!(loaded.fragment("/webhooks/ghWebhook")["secretEnv"], json!("CASE_SECRET"));
     assert_eq!(loaded.fragment("/webhooks/ghWebhook")["path"], json!("/gh-webhook"), "a default of the plugin");
     assert_eq!(loaded.fragment("/routing/tmux"), json!({"socketName": ""}), "the host's own keys are left out");

@@ -80,7 +80,7 @@ fn reference() -> Vec<(&'static str, Value)> {
         ("routing.dispatchTimeoutSeconds", json!(1800)),
         ("routing.dedupCacheSize", Value::Null),
         ("routing.unsignalled", json!("hold")),
-        ("routing.registryDir", json!("/work/.the-loop/local")),
+        ("routing.registryDir", json!("/srv/op/.the-loop/local")),
         ("routing.promptTemplate", Value::Null),
         ("routing.spawnPromptTemplate", Value::Null),
         ("routing.harnessTrust.enabled", json!(true)),
@@ -139,7 +139,7 @@ fn reference() -> Vec<(&'static str, Value)> {
         ("loops.closedRetentionDays", json!(30)),
         ("loops.maxUnproductiveRuns", json!(0)),
         ("eventLog.enabled", json!(true)),
-        ("eventLog.path", json!("/work/.the-loop/logs/events.jsonl")),
+        ("eventLog.path", json!("/srv/op/.the-loop/logs/events.jsonl")),
         ("eventLog.maxBytes", json!(268_435_456)),
         ("eventLog.keep", json!(4)),
     ]

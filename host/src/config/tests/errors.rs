@@ -197,7 +197,7 @@ fn cfg_2_all_errors_come_at_once_in_the_order_of_the_file() {
     ];
     assert_eq!(keys, expected);
     let said = interpret(text).unwrap_err().to_string();
-    assert!(said.starts_with("/work/.the-loop/cli-config.yaml:1:17: service.port: found the text \"x\""), "{said}");
+    assert!(said.starts_with("/srv/op/.the-loop/cli-config.yaml:1:17: service.port: found the text \"x\""), "{said}");
     assert_eq!(said.lines().count(), 5, "{said}");
 }
 
@@ -245,7 +245,7 @@ fn cfg_2_a_file_that_cannot_be_read_says_which_and_why() {
 
 #[test]
 fn a_fragment_that_is_no_schema_is_an_error_of_the_build() {
-    let mut options = options(Path::new("/work"));
+    let mut options = options(Path::new("/srv/op"));
     options.fragments[0].schema = serde_json::json!({"properties": {"port": {"type": "nonsense"}}});
     assert!(matches!(load_with(None, &options), Err(ConfigError::Schema { .. })));
 }

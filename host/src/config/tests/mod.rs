@@ -45,11 +45,11 @@ fn options(cwd: &Path) -> LoadOptions {
     LoadOptions { cwd: cwd.to_owned(), home: None, fragments: fragments() }
 }
 
-/// Judges a text as the file `/work/.the-loop/cli-config.yaml`.
+/// Judges a text as the file `/srv/op/.the-loop/cli-config.yaml`.
 fn interpret(text: &str) -> Result<Loaded, ConfigError> {
     static LOADER: OnceLock<Loader> = OnceLock::new();
-    let loader = LOADER.get_or_init(|| Loader::new(&options(Path::new("/work"))).unwrap());
-    loader.interpret(text, Some(Path::new("/work/.the-loop/cli-config.yaml")))
+    let loader = LOADER.get_or_init(|| Loader::new(&options(Path::new("/srv/op"))).unwrap());
+    loader.interpret(text, Some(Path::new("/srv/op/.the-loop/cli-config.yaml")))
 }
 
 fn good(text: &str) -> Loaded {
