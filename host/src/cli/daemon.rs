@@ -127,7 +127,14 @@ fn ours(lock: &Path, child: Option<&Child>, already: bool) -> bool {
 /// The service as a process of its own: in its own session, so that no terminal's end reaches it, with its output in a file.
 fn spawn(context: &Context, setup: &Setup, root: &StateRoot) -> Result<Child, CliError> {
     let out = root.logs().join("service.out");
-    let open = || OpenOptions::new().create(true).append(true).mode(0o600).open(&out);
+    let open = || {
+        OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .custom_flags(nix::fcntl::OFlag::O_NOFOLLOW.bits())
+            .open(&out)
+    };
     let opened = |result: std::io::Result<File>| {
         result.map_err(|error| CliError::failed(format!("{} cannot be written", out.display())).because(error))
     };
@@ -156,7 +163,11 @@ fn ended_early(lock: &Path, out: &Path, exit: std::process::ExitStatus) -> CliEr
 }
 
 pub(super) fn stop(context: &Context, _args: &StopArgs) -> Result<ExitCode, CliError> {
-    let root = Setup::read(&context.options)?.root;
+    // The verb to recover with works although the config does not validate (CFG-4).
+    let root = match Setup::read(&context.options) {
+        Ok(setup) => setup.root,
+        Err(error) => Setup::salvage_root(&context.options).ok_or(error)?,
+    };
     let lock = root.join("local/service.pid");
     let pid = match InstanceLock::state(&lock) {
         LockState::Free => {

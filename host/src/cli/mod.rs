@@ -5,6 +5,7 @@ mod client;
 mod config;
 mod daemon;
 mod demo;
+mod doctor;
 mod error;
 mod events;
 mod init;
@@ -42,6 +43,8 @@ enum Verb {
     Init(init::Args),
     /// Show the main job done for real, with no account and no network
     Demo(demo::Args),
+    /// Look at what the service needs, and repair a damaged database on request
+    Doctor(doctor::Args),
     /// Start the service and wait for proof that it runs
     Start(daemon::StartArgs),
     /// Stop the service and wait until it has ended
@@ -136,6 +139,7 @@ impl Cli {
             Verb::DemoAgent => internal::demo_agent(),
             Verb::Init(args) => init::run(&context("cli")?, &args),
             Verb::Demo(args) => demo::run(&context("cli")?, &args),
+            Verb::Doctor(args) => doctor::run(&context("cli")?, &args),
             Verb::Start(args) => daemon::start(&context("cli")?, &args),
             Verb::Stop(args) => daemon::stop(&context("cli")?, &args),
             Verb::Status(args) => daemon::status(&context("cli")?, &args),

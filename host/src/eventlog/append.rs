@@ -134,7 +134,15 @@ impl Log {
     fn open(&self) -> Result<End, EventLogError> {
         let open = || {
             // Reading is for the last byte.
-            let file = OpenOptions::new().append(true).read(true).create(true).mode(0o600).open(&self.path)?;
+            // A link in its place would carry the log to where others read it (SEC-6).
+            let no_link = nix::fcntl::OFlag::O_NOFOLLOW.bits();
+            let file = OpenOptions::new()
+                .append(true)
+                .read(true)
+                .create(true)
+                .mode(0o600)
+                .custom_flags(no_link)
+                .open(&self.path)?;
             let metadata = file.metadata()?;
             Ok(End { id: FileId::of(&metadata), len: metadata.len(), whole: false, file })
         };

@@ -12,7 +12,7 @@ use std::{
 };
 
 use secrecy::SecretString;
-use the_loop_plugin_api::{Tracker, WorkItemRef, context::SecretSource};
+use the_loop_plugin_api::{Tracker, WorkItemRef, context::SecretSource, runner::RunnerDescription};
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -107,6 +107,29 @@ impl Setup {
         };
         let loaded = config::load_with(path.as_deref(), &load)?;
         Ok(Self { root: loaded.state_root(), log_path: loaded.event_log_path(), loaded, path, load })
+    }
+}
+
+impl Setup {
+    /// The state root of a config that does not validate, as far as its text tells: `stop` must work with a broken file.
+    #[must_use]
+    pub fn salvage_root(options: &OpenOptions) -> Option<PathBuf> {
+        let named = options.variable("THE_LOOP_CLI_CONFIG").map(std::ffi::OsStr::new);
+        let home = options.variable("HOME").map(Path::new);
+        let path = config::discover(options.config.as_deref(), named, &options.cwd, home)?;
+        let text = std::fs::read_to_string(&path).ok()?;
+        let base = config::load(None, path.parent()?, &[]).ok()?;
+        let state = text.split_once("state:").filter(|(before, _)| before.is_empty() || before.ends_with('\n'));
+        let root = state.and_then(|(_, after)| after.split_once("root:")).map(|(_, value)| {
+            let value = value.lines().next().unwrap_or_default();
+            value.split(['}', ',', '#']).next().unwrap_or_default().trim().trim_matches(['"', '\'']).to_owned()
+        });
+        let folder = path.parent()?;
+        let beside = if folder.ends_with(".the-loop") { folder.parent()? } else { folder };
+        let root = root
+            .filter(|root| !root.is_empty())
+            .map_or_else(|| beside.join(&base.config.state.root), |root| beside.join(root));
+        root.join("local/service.pid").exists().then_some(root)
     }
 }
 
@@ -238,6 +261,17 @@ impl SecretSource for Environment {
 /// When config, state root or a plugin is wrong.
 pub fn desk(options: &OpenOptions) -> Result<Option<Arc<dyn Tracker>>, OpenError> {
     Ok(in_process(options)?.1.desks().next())
+}
+
+/// What the runner says of itself; `None` where none is linked. Works without the service.
+///
+/// # Errors
+/// When config, state root or a plugin is wrong.
+pub async fn describe_runner(options: &OpenOptions) -> Result<Option<(&'static str, RunnerDescription)>, OpenError> {
+    match in_process(options)?.1.runner() {
+        Some((name, runner)) => Ok(Some((name, runner.describe().await))),
+        None => Ok(None),
+    }
 }
 
 /// The command with which a person attaches to the session of an item. Works without the service, and is read-only for a

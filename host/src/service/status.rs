@@ -70,6 +70,12 @@ impl TheLoop {
         let mut warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
         warnings
             .extend(self.core.config.problem().map(|problem| format!("the config on disk is not in force: {problem}")));
+        let harness = &loaded.config.routing.default_harness;
+        if self.core.harness(harness).is_none() {
+            warnings.push(format!(
+                "routing.defaultHarness is {harness:?}, which is not linked: nothing can be started; `the-loop plugins` lists what is"
+            ));
+        }
         if loaded.config.routing.authorized_users.is_empty() {
             warnings.push("routing.authorizedUsers is empty: every human action is refused".to_owned());
         }
@@ -87,6 +93,13 @@ impl TheLoop {
                 "the event log cannot be written ({failures} records lost): {error}; commands are refused until it can"
             ));
         }
+        let db = self.core.db.probe().await;
+        if let Err(error) = &db {
+            warnings.push(format!(
+                "{}: {error}; nothing is taken in and nothing acts until it can be written",
+                self.core.root.db().display()
+            ));
+        }
         match self.core.runner() {
             None => warnings.push("no runner is linked: nothing can be started".to_owned()),
             Some((name, runner)) => {
@@ -95,7 +108,7 @@ impl TheLoop {
             }
         }
         Status {
-            ok: services.iter().all(|row| row.running || !row.enabled),
+            ok: db.is_ok() && writable && services.iter().all(|row| row.running || !row.enabled),
             shadow: loaded.config.routing.shadow,
             services,
             standing_sessions: Vec::new(),

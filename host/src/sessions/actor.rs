@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     core::Core,
-    deliver::{self, Attempt},
+    deliver::{self, Attempt, Write},
     end, prompt,
     registry::Phase,
     spawn::{self, Spawning},
@@ -39,6 +39,8 @@ struct Text {
     row: DeliveryRow,
     held: Option<HoldReason>,
     provenance: Option<Provenance>,
+    /// It stands in the composer, and only its return is missing.
+    pasted: bool,
 }
 
 /// How long a held text waits before its gates are looked at again: soon at first, then ever less often.
@@ -51,12 +53,15 @@ struct Actor {
     texts: VecDeque<Text>,
     look: Duration,
     spawning: Spawning,
+    /// A text that was interrupted may stand in the composer: nothing may be glued to it.
+    residue: bool,
 }
 
 /// Runs an item's queue until the host stops.
 pub(crate) async fn run(core: Arc<Core>, item: WorkItemRef, mut jobs: mpsc::UnboundedReceiver<Job>) {
     let stop = core.stop.clone();
-    let mut actor = Actor { core, item, texts: VecDeque::new(), look: FIRST_LOOK, spawning: Spawning::default() };
+    let mut actor =
+        Actor { core, item, texts: VecDeque::new(), look: FIRST_LOOK, spawning: Spawning::default(), residue: false };
     actor.take_up().await;
     loop {
         let next_text = actor.until_next_look();
@@ -89,9 +94,10 @@ impl Actor {
                 for row in rows {
                     if row.writing {
                         deliver::settle_interrupted(&self.core, &self.item, &row).await;
+                        self.residue = true;
                     } else {
                         self.core.count_waiting(&self.item, 1);
-                        self.texts.push_back(Text { row, held: None, provenance: None });
+                        self.texts.push_back(Text { row, held: None, provenance: None, pasted: false });
                     }
                 }
             }
@@ -271,7 +277,7 @@ impl Actor {
         self.texts.retain(|text| text.row.source != spawn::PROMPT_SOURCE);
         let gone = isize::try_from(before - self.texts.len()).unwrap_or(isize::MAX);
         self.core.count_waiting(&self.item, 1 - gone);
-        self.texts.push_front(Text { row, held: None, provenance: None });
+        self.texts.push_front(Text { row, held: None, provenance: None, pasted: false });
     }
 
     /// A start that did not come up is tried again without a new comment (CTL-9).
@@ -349,7 +355,7 @@ impl Actor {
                 if let Some(upstream) = &provenance.upstream.delivery_id {
                     self.core.registry.note(&self.item, |record| record.remember_delivery(upstream.clone()));
                 }
-                self.texts.push_back(Text { row, held: None, provenance: Some(provenance.clone()) });
+                self.texts.push_back(Text { row, held: None, provenance: Some(provenance.clone()), pasted: false });
                 crate::drills::point("delivery:queued");
                 Outcome::Queued { delivery: id }
             }
@@ -360,11 +366,19 @@ impl Actor {
     }
 
     async fn deliver_next(&mut self) {
+        if self.residue {
+            match deliver::flush(&self.core, &self.item).await {
+                None => self.residue = false,
+                Some(reason) => return self.hold(reason).await,
+            }
+        }
         let Some(head) = self.texts.front() else { return };
-        let attempt = deliver::attempt(&self.core, &self.item, &head.row).await;
+        let write = if head.pasted { Write::Return } else { Write::Text };
+        let attempt = deliver::attempt(&self.core, &self.item, &head.row, write).await;
         match attempt {
             Attempt::Settled { delivered } => {
                 self.look = FIRST_LOOK;
+                self.residue = !delivered;
                 if let Some(text) = self.texts.pop_front() {
                     self.core.count_waiting(&self.item, -1);
                     if let (true, Some(provenance)) = (delivered, text.provenance) {
@@ -376,7 +390,20 @@ impl Actor {
                 }
             }
             Attempt::Held(reason) => self.hold(reason).await,
-            Attempt::NoProcess => self.respawn().await,
+            Attempt::Pasted(reason) => {
+                if let Some(head) = self.texts.front_mut() {
+                    head.pasted = true;
+                }
+                self.hold(reason).await;
+            }
+            Attempt::NoProcess => {
+                // A new process has an empty composer.
+                self.residue = false;
+                if let Some(head) = self.texts.front_mut() {
+                    head.pasted = false;
+                }
+                self.respawn().await;
+            }
         }
     }
 

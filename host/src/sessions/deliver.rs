@@ -7,7 +7,7 @@ use std::sync::{
 
 use async_trait::async_trait;
 use the_loop_plugin_api::{
-    Delivery, DeliveryId, Harness, HarnessState, WorkItemRef,
+    Delivery, DeliveryId, Harness, HarnessState, Runner, RunnerHandle, WorkItemRef,
     delivery::{DeliveryOutcome, HoldReason, InputGate, Readiness},
     harness::ProcessFacts,
 };
@@ -16,6 +16,7 @@ use super::{core::Core, registry::Phase};
 use crate::{
     db::{DeliveryRow, Receipt},
     eventlog::{Event, EventType, Level},
+    state::SessionRecord,
 };
 
 /// What came of one try to deliver a text.
@@ -29,10 +30,21 @@ pub(crate) enum Attempt {
     Held(HoldReason),
     /// No byte was written; there is no process to write to.
     NoProcess,
+    /// The text stands in the composer, and its return was withheld for this.
+    Pasted(HoldReason),
+}
+
+/// What is to be written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Write {
+    /// The text and its return.
+    Text,
+    /// The return alone: the text stands in the composer already, or may (DEL-6).
+    Return,
 }
 
 /// Tries to deliver a text.
-pub(crate) async fn attempt(core: &Arc<Core>, item: &WorkItemRef, row: &DeliveryRow) -> Attempt {
+pub(crate) async fn attempt(core: &Arc<Core>, item: &WorkItemRef, row: &DeliveryRow, write: Write) -> Attempt {
     let Some(record) = core.registry.session(item) else { return Attempt::Held(HoldReason::NotReady) };
     let Some(handle) = record.runner.clone() else { return Attempt::NoProcess };
     let (Some((_, runner)), Some(harness)) = (core.runner(), core.harness(&record.harness)) else {
@@ -40,12 +52,7 @@ pub(crate) async fn attempt(core: &Arc<Core>, item: &WorkItemRef, row: &Delivery
     };
     // The semaphore is closed by nobody; were it, the host would be stopping.
     let Ok(_permit) = core.permits.acquire().await else { return Attempt::Held(HoldReason::NotReady) };
-    let facts = ProcessFacts {
-        pid: runner.agent_pid(&handle),
-        cwd: record.cwd.clone(),
-        conversation: record.harness_session_id.clone(),
-        age: core.clock.now().duration_since(record.created_at).try_into().unwrap_or_default(),
-    };
+    let facts = process_facts(core, &*runner, &handle, &record);
     let readiness = effective_readiness(core, &*harness, &facts).await;
     let gate = Arc::new(Gate {
         core: Arc::clone(core),
@@ -56,11 +63,13 @@ pub(crate) async fn attempt(core: &Arc<Core>, item: &WorkItemRef, row: &Delivery
         signals: readiness == Readiness::Signals,
         writing: AtomicBool::new(row.writing),
     });
-    let delivery = Delivery::new(core.key(), row.id, row.text.clone(), readiness, gate.clone());
+    let text = if write == Write::Text { row.text.clone() } else { String::new() };
+    let delivery = Delivery::new(core.key(), row.id, text, readiness, gate.clone());
     let outcome = runner.deliver(&handle, &delivery).await;
     crate::drills::point("delivery:written");
     // What wrote no byte must not look, after a crash, as if it might have (DEL-7).
     if gate.writing.load(Ordering::SeqCst)
+        && write == Write::Text
         && wrote_nothing(&outcome)
         && let Err(error) = core.db.clear_writing(row.id).await
     {
@@ -86,11 +95,7 @@ pub(crate) async fn attempt(core: &Arc<Core>, item: &WorkItemRef, row: &Delivery
             Attempt::Held(HoldReason::RunnerSilent)
         }
         DeliveryOutcome::Gone { .. } => Attempt::NoProcess,
-        DeliveryOutcome::Unsubmitted(reason) => {
-            let reason = format!("submit-unconfirmed: {}", reason.as_str());
-            settle(core, item, row, Receipt::Failed, Some(&reason), "runner").await;
-            Attempt::Settled { delivered: false }
-        }
+        DeliveryOutcome::Unsubmitted(reason) => Attempt::Pasted(reason),
         DeliveryOutcome::Uncertain { error } => {
             settle(core, item, row, Receipt::Uncertain, Some(&error), "runner").await;
             Attempt::Settled { delivered: false }
@@ -176,6 +181,8 @@ pub(crate) async fn settle(
         core.warn(row.id, format!("the receipt could not be written: {error}"));
     }
     let (kind, level) = match to {
+        // A prompt that gives way to a newer one is no failure that anybody has to look at.
+        Receipt::Failed if reason == Some("superseded") => (EventType::DeliveryFailed, Level::Info),
         Receipt::Failed => (EventType::DeliveryFailed, Level::Error),
         Receipt::Uncertain | Receipt::Unknown => (EventType::DeliveryUncertain, Level::Error),
         Receipt::Queued | Receipt::Delivered | Receipt::Submitted | Receipt::Answered => {
@@ -206,6 +213,40 @@ pub(crate) async fn note_hold(core: &Core, item: &WorkItemRef, row: &DeliveryRow
             .with("work_item", item)
             .with("reason", reason.as_str()),
     );
+}
+
+/// Sends a return alone: an interrupted text may stand in the composer, and whatever comes next would be glued to it. The
+/// same gates are asked as for a text, and an empty composer takes a return for nothing. Tells what to wait for, if anything.
+pub(crate) async fn flush(core: &Arc<Core>, item: &WorkItemRef) -> Option<HoldReason> {
+    let record = core.registry.session(item)?;
+    let (handle, (_, runner), harness) = (record.runner.clone()?, core.runner()?, core.harness(&record.harness)?);
+    let facts = process_facts(core, &*runner, &handle, &record);
+    let readiness = effective_readiness(core, &*harness, &facts).await;
+    let gate = Gate {
+        core: Arc::clone(core),
+        item: item.clone(),
+        delivery: DeliveryId::generate(),
+        harness,
+        facts,
+        signals: readiness == Readiness::Signals,
+        // Nothing of a delivery's own is written, so there is nothing to put on record.
+        writing: AtomicBool::new(true),
+    };
+    let delivery = Delivery::new(core.key(), gate.delivery, String::new(), readiness, Arc::new(gate));
+    match runner.deliver(&handle, &delivery).await {
+        DeliveryOutcome::Delivered | DeliveryOutcome::Gone { .. } => None,
+        DeliveryOutcome::Held(reason) | DeliveryOutcome::Unsubmitted(reason) => Some(reason),
+        DeliveryOutcome::NotWritten { .. } | DeliveryOutcome::Uncertain { .. } => Some(HoldReason::RunnerSilent),
+    }
+}
+
+fn process_facts(core: &Core, runner: &dyn Runner, handle: &RunnerHandle, record: &SessionRecord) -> ProcessFacts {
+    ProcessFacts {
+        pid: runner.agent_pid(handle),
+        cwd: record.cwd.clone(),
+        conversation: record.harness_session_id.clone(),
+        age: core.clock.now().duration_since(record.created_at).try_into().unwrap_or_default(),
+    }
 }
 
 /// A text that may have been written when an earlier process died is never pasted again on doubt (REL-3, DEL-7).

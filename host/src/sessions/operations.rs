@@ -421,6 +421,6 @@ fn describe(item: &WorkItemRef, command: Command, effect: Effect, target: &str) 
         Effect::Stopped => format!("{item}: stopped; the next start resumes its conversation"),
         Effect::Cleaned => format!("{item}: cleaned up; the next start is a fresh conversation"),
         Effect::Noop if command == Command::Start => format!("{item}: runs already in {target}"),
-        Effect::Noop => format!("{item}: there is no session to {command}"),
+        Effect::Noop => format!("{item}: nothing to do for {command}: it is so already, or there is no session"),
     }
 }

@@ -559,8 +559,26 @@ fn resume_failed(core: &Core, item: &WorkItemRef, harness: &str, conversation: &
 /// Takes over a conversation that was started elsewhere; its process is brought up by the next text for it.
 pub(crate) async fn register(core: &Arc<Core>, registration: Registration) -> Result<(), String> {
     let Registration { item, harness, conversation, cwd, force } = registration;
-    if core.harness(&harness).is_none() {
+    let Some(program) = core.harness(&harness) else {
         return Err(format!("no harness named {harness:?} is linked; `the-loop plugins` lists those that are"));
+    };
+    if !tokio::fs::metadata(&cwd).await.is_ok_and(|meta| meta.is_dir()) {
+        return Err(format!("the folder {} does not exist", cwd.display()));
+    }
+    // The harness itself says whether the id is one of its own, before anything is recorded (TMX-6).
+    let trial = LaunchRequest {
+        session: SessionKey::work_item(item.clone()),
+        incarnation: IncarnationId::generate(),
+        cwd: cwd.clone(),
+        args: Vec::new(),
+        conversation: Conversation::Resume { id: conversation.clone() },
+        prompt: String::new(),
+    };
+    program.launch(&trial).map_err(|error| error.to_string())?;
+    if running(core, core.registry.session(&item).as_ref()).await? {
+        return Err(format!(
+            "{item} has a session that runs; stop or close it before another conversation is registered"
+        ));
     }
     let taken = core
         .registry

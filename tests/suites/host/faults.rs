@@ -164,3 +164,92 @@ fn sec_4_tmx_7_a_planted_secret_is_found_nowhere() {
     }
     walk(&host.state());
 }
+
+/// A paste that an earlier host left in the composer is submitted by itself: what comes next is never glued to it.
+#[test]
+fn del_1_rel_2_what_a_killed_host_left_in_the_composer_is_not_glued_to_the_next_text() {
+    let mut host = Host::new("", "");
+    host.ok(&["start"]);
+    let item = host.item(&["auto"]);
+    host.started(&item);
+    host.ok(&["stop"]);
+    // The gate is asked for the second time between the paste and the return.
+    host.set_env("THE_LOOP_DRILL_KILL", Some("delivery:writing@2"));
+    host.ok(&["start"]);
+    host.say(&item, "octo-admin", "the interrupted one");
+    host.gone();
+    host.set_env("THE_LOOP_DRILL_KILL", None);
+    host.ok(&["start"]);
+    host.say(&item, "octo-admin", "the next one");
+    let conversation = host.conversation(&item);
+    let said = |text: &str| {
+        let prompts = host.prompts(&conversation);
+        prompts.iter().filter(|entry| entry["text"].as_str().is_some_and(|found| found.contains(text))).count()
+    };
+    eventually(|| said("the next one") == 1).expect("the next one arrives");
+    host.wait_for(1, |record| is(record, "delivery.uncertain"));
+    for prompt in host.prompts(&conversation) {
+        let headers = prompt["text"].as_str().unwrap().matches("[the-loop] ").count();
+        assert_eq!(headers, 1, "two texts in one prompt: {prompt}");
+    }
+    assert_eq!(said("the interrupted one"), 1, "its paste stood in the composer");
+}
+
+#[test]
+fn cfg_4_stop_works_with_a_config_that_does_not_parse() {
+    let host = Host::new("", "");
+    host.ok(&["start"]);
+    let good = fs::read_to_string(host.config()).unwrap();
+    fs::write(host.config(), format!("{good}foo: [\n")).unwrap();
+    host.fails(1, &["status"]);
+    assert!(host.ok(&["stop"]).contains("stopped"));
+    fs::write(host.config(), good).unwrap();
+}
+
+#[test]
+fn sec_6_a_link_in_place_of_a_log_is_never_followed() {
+    let host = Host::new("", "");
+    host.ok(&["start"]);
+    host.ok(&["stop"]);
+    let victim = host.folder.path().join("victim");
+    fs::write(&victim, "").unwrap();
+    for log in ["logs/events.jsonl", "logs/service.out"] {
+        fs::rename(host.state().join(log), host.folder.path().join("kept")).unwrap();
+        std::os::unix::fs::symlink(&victim, host.state().join(log)).unwrap();
+        let _refused_or_warned = host.run(&["start"]);
+        let _it_may_not_run = host.run(&["stop"]);
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "", "{log}");
+        fs::remove_file(host.state().join(log)).unwrap();
+    }
+}
+
+#[test]
+fn sta_5_doctor_repairs_a_damaged_database_from_its_last_copy() {
+    let host = Host::new("", "");
+    host.ok(&["start"]);
+    host.ok(&["stop"]);
+    host.ok(&["doctor"]);
+    fs::write(host.state().join("local/host.db"), "garbage").unwrap();
+    assert!(host.fails(1, &["start"]).contains("doctor --repair"));
+    host.fails(1, &["doctor"]);
+    assert!(host.ok(&["doctor", "--repair"]).contains("is the copy of"));
+    host.ok(&["start"]);
+}
+
+#[test]
+fn tmx_6_a_conversation_that_cannot_be_one_is_refused_before_it_is_recorded() {
+    let host = Host::new("", "");
+    host.ok(&["start"]);
+    let item = host.item(&["auto"]);
+    let register = |conversation: &str, cwd: &str| {
+        let harness = ["sessions", "register", "--work-item", &item, "--harness", "shell", "--force"];
+        host.run(&[&harness[..], &["--conversation", conversation, "--cwd", cwd]].concat()).status.code()
+    };
+    assert_eq!(register("../../x", "work"), Some(1));
+    assert_eq!(register("0123456789ab", "gone"), Some(1));
+    host.fails(1, &["sessions", "show", "--work-item", &item]);
+    host.started(&item);
+    assert_eq!(register("0123456789ab", "work"), Some(1), "a live one is not replaced");
+    host.ok(&["sessions", "close", "--work-item", &item]);
+    assert_eq!(register("0123456789ab", "work"), Some(0));
+}
