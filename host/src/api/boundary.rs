@@ -12,6 +12,9 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
+
 use super::error::ApiError;
 use crate::config::{CorsConfig, ServiceConfig};
 
@@ -19,10 +22,17 @@ struct Boundary {
     hosts: Vec<String>,
     origins: Vec<String>,
     cors: CorsConfig,
+    /// The token that callers must present, on a bind beyond loopback without a gateway (BND-1).
+    token: Option<SecretString>,
 }
 
 /// `router` behind the boundary of the address that it is served on.
-pub fn boundary(router: Router, service: &ServiceConfig, address: Option<SocketAddr>) -> Router {
+pub fn boundary(
+    router: Router,
+    service: &ServiceConfig,
+    address: Option<SocketAddr>,
+    token: Option<SecretString>,
+) -> Router {
     let port = address.map_or(service.port, |address| address.port());
     let mut names =
         vec!["127.0.0.1".to_owned(), "localhost".to_owned(), "[::1]".to_owned(), service.host.to_ascii_lowercase()];
@@ -30,7 +40,7 @@ pub fn boundary(router: Router, service: &ServiceConfig, address: Option<SocketA
     let hosts: Vec<String> = names.iter().map(|name| format!("{name}:{port}")).collect();
     let mut origins: Vec<String> = hosts.iter().map(|host| format!("http://{host}")).collect();
     origins.extend(service.cors.allow_origins.iter().cloned());
-    let boundary = Arc::new(Boundary { hosts, origins, cors: service.cors.clone() });
+    let boundary = Arc::new(Boundary { hosts, origins, cors: service.cors.clone(), token });
     // Around the whole router, unknown paths included: a layer of the router itself would run after routing.
     Router::new().fallback_service(router).layer(middleware::from_fn_with_state(boundary, check))
 }
@@ -79,6 +89,16 @@ impl Boundary {
             .hint(hint));
         }
         let headers = request.headers();
+        if let Some(token) = &self.token
+            && !presents(headers, token)
+            && request.method() != Method::OPTIONS
+        {
+            return Err(ApiError::new(
+                StatusCode::UNAUTHORIZED,
+                "unauthorized",
+                "present the service's token as a bearer",
+            ));
+        }
         let has_body = headers.contains_key(header::TRANSFER_ENCODING)
             || headers.get(header::CONTENT_LENGTH).is_some_and(|length| length.as_bytes() != b"0");
         if (has_body || request.method() == Method::POST) && !is_json(headers) && request.method() != Method::OPTIONS {
@@ -116,6 +136,15 @@ impl Boundary {
             }
         }
     }
+}
+
+/// Whether the bearer is the token. Digests are compared, so that the time taken says nothing of where they differ.
+fn presents(headers: &HeaderMap, token: &SecretString) -> bool {
+    let said = headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.strip_prefix("Bearer "));
+    said.is_some_and(|said| Sha256::digest(said.as_bytes()) == Sha256::digest(token.expose_secret().as_bytes()))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -34,7 +34,7 @@ impl Api {
         };
         let host = TheLoop::open(options).await.unwrap();
         let inside = router(host.clone());
-        let outside = boundary(inside.clone(), &host.loaded().config.service, None);
+        let outside = boundary(inside.clone(), &host.loaded().config.service, None, None);
         Self { inside, outside, host, _folder: folder }
     }
 }
@@ -183,5 +183,19 @@ async fn sec_1_the_list_of_routes_is_what_is_served() {
             committed.contains(&format!("route | {method} {path} |")),
             "{method} {path} is not in admission/policy.txt"
         );
+    }
+}
+
+#[tokio::test]
+async fn bnd_1_a_service_with_a_token_answers_only_who_presents_it() {
+    let api = Api::open().await;
+    let guarded = boundary(api.inside.clone(), &api.host.loaded().config.service, None, Some("a-token".into()));
+    for (bearer, expected) in
+        [(None, 401), (Some("Bearer wrong"), 401), (Some("a-token"), 401), (Some("Bearer a-token"), 200)]
+    {
+        let mut headers = vec![("host", "127.0.0.1:4114")];
+        headers.extend(bearer.map(|bearer| ("authorization", bearer)));
+        let (status, _) = answer(&guarded, request("GET", "/api/v1/sessions", &headers, "")).await;
+        assert_eq!(status.as_u16(), expected, "{bearer:?}");
     }
 }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use secrecy::SecretString;
 use serde_json::json;
 use tokio::{
     net::{TcpListener, UnixListener},
@@ -117,7 +118,7 @@ impl TheLoop {
         // Answered only from here on, so that whoever gets an answer sees a host that is up; callers before wait.
         let router = api::router(self.clone());
         if let Some(listener) = api_listener {
-            let bounded = api::boundary(router.clone(), &loaded.config.service, api_address);
+            let bounded = api::boundary(router.clone(), &loaded.config.service, api_address, self.token(api_address)?);
             serving.spawn(http::serve_tcp(listener, bounded, core.stop.clone()));
         }
         serving.spawn(http::serve_unix(unix, router, core.stop.clone()));
@@ -216,6 +217,20 @@ impl TheLoop {
             )));
         }
         Ok(listener)
+    }
+
+    /// The token that callers beyond loopback must present; a gateway in front, stated as such, answers for them otherwise.
+    fn token(&self, address: Option<SocketAddr>) -> Result<Option<SecretString>, RunError> {
+        let loaded = self.core.config.current();
+        let names = &loaded.config.service.token_env;
+        if names.is_empty() || address.is_none_or(|address| address.ip().is_loopback()) {
+            return Ok(None);
+        }
+        let set = |name: &String| self.options.variable(name).filter(|value| !value.is_empty());
+        match names.iter().find_map(set) {
+            Some(token) => Ok(Some(SecretString::from(token))),
+            None => Err(RunError::Refused(format!("service.tokenEnv names {}, which is not set", names.join(", ")))),
+        }
     }
 
     fn write_service_file(&self, api: Option<SocketAddr>) -> Result<(), RunError> {

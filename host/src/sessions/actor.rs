@@ -3,7 +3,10 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use the_loop_plugin_api::{DeliveryId, EventId, WorkItemRef, delivery::HoldReason, event::Item};
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
 
 use super::{
     core::Core,
@@ -38,6 +41,8 @@ pub(crate) struct Job {
 struct Text {
     row: DeliveryRow,
     held: Option<HoldReason>,
+    /// Since when it is held without a pause in between.
+    held_since: Option<Instant>,
     provenance: Option<Provenance>,
     /// It stands in the composer, and only its return is missing.
     pasted: bool,
@@ -97,7 +102,13 @@ impl Actor {
                         self.residue = true;
                     } else {
                         self.core.count_waiting(&self.item, 1);
-                        self.texts.push_back(Text { row, held: None, provenance: None, pasted: false });
+                        self.texts.push_back(Text {
+                            row,
+                            held: None,
+                            held_since: None,
+                            provenance: None,
+                            pasted: false,
+                        });
                     }
                 }
             }
@@ -237,6 +248,10 @@ impl Actor {
             return Ok(Effect::Noop);
         }
         self.core.registry.change(&self.item, |record| record.status = to).await.map_err(|error| error.to_string())?;
+        // The bound of a hold does not run during a pause (ARM-5).
+        for text in &mut self.texts {
+            text.held_since = None;
+        }
         let kind = if to == SessionStatus::Paused { EventType::SessionPaused } else { EventType::SessionResumed };
         self.core.log.emit(
             Event::new(kind)
@@ -277,7 +292,7 @@ impl Actor {
         self.texts.retain(|text| text.row.source != spawn::PROMPT_SOURCE);
         let gone = isize::try_from(before - self.texts.len()).unwrap_or(isize::MAX);
         self.core.count_waiting(&self.item, 1 - gone);
-        self.texts.push_front(Text { row, held: None, provenance: None, pasted: false });
+        self.texts.push_front(Text { row, held: None, held_since: None, provenance: None, pasted: false });
     }
 
     /// A start that did not come up is tried again without a new comment (CTL-9).
@@ -355,7 +370,13 @@ impl Actor {
                 if let Some(upstream) = &provenance.upstream.delivery_id {
                     self.core.registry.note(&self.item, |record| record.remember_delivery(upstream.clone()));
                 }
-                self.texts.push_back(Text { row, held: None, provenance: Some(provenance.clone()), pasted: false });
+                self.texts.push_back(Text {
+                    row,
+                    held: None,
+                    held_since: None,
+                    provenance: Some(provenance.clone()),
+                    pasted: false,
+                });
                 crate::drills::point("delivery:queued");
                 Outcome::Queued { delivery: id }
             }
@@ -418,7 +439,7 @@ impl Actor {
             deliver::note_hold(&self.core, &self.item, &head.row, &reason).await;
             head.held = Some(reason);
         }
-        let waited = Duration::try_from(self.core.clock.now().duration_since(head.row.created_at)).unwrap_or_default();
+        let waited = head.held_since.get_or_insert_with(Instant::now).elapsed();
         if waited > bound {
             let row = head.row.clone();
             deliver::settle(&self.core, &self.item, &row, Receipt::Failed, Some("hold-expired"), "host").await;
