@@ -47,6 +47,14 @@ impl ApiError {
         error.0.detail = Some(detail);
         error
     }
+
+    /// The same with what the field was compared with, where existing clients read it.
+    pub(super) fn because(mut self, name: &str, value: Value) -> Self {
+        if let Some(first) = self.0.detail.as_mut().and_then(|detail| detail.get_mut(0)) {
+            first["ctx"] = json!({name: value});
+        }
+        self
+    }
 }
 
 impl IntoResponse for ApiError {

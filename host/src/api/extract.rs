@@ -1,6 +1,6 @@
 //! Reading requests: what is missing or of the wrong type is told field by field, as existing clients expect.
 
-use std::{collections::HashMap, str::FromStr};
+use std::{collections::HashMap, time::Duration};
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use http::{HeaderMap, StatusCode, request::Parts};
@@ -8,6 +8,11 @@ use serde_json::{Map, Value};
 
 use super::error::ApiError;
 use crate::admission::Surface;
+
+/// The header in which the command line names itself; the boundary takes it off what comes over TCP.
+pub(super) const SURFACE: &str = "x-the-loop-surface";
+/// How long a body may take to arrive (BND-3).
+const BODY: Duration = Duration::from_secs(15);
 
 /// Who the caller says to be; recorded, never trusted.
 pub(super) fn actor(headers: &HeaderMap) -> String {
@@ -25,7 +30,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
-        let cli = parts.headers.get("x-the-loop-surface").is_some_and(|value| value == "cli");
+        let cli = parts.headers.get(SURFACE).is_some_and(|value| value == "cli");
         Ok(Self { actor: actor(&parts.headers), surface: if cli { Surface::Cli } else { Surface::Api } })
     }
 }
@@ -61,18 +66,17 @@ impl Query {
             .ok_or_else(|| ApiError::field("query", Some(name), "missing", "Field required".to_owned(), Value::Null))
     }
 
-    pub(super) fn number<T: FromStr>(&self, name: &'static str, default: T) -> Result<T, ApiError> {
+    pub(super) fn number(&self, name: &'static str, default: usize) -> Result<usize, ApiError> {
         let Some(text) = self.one(name) else { return Ok(default) };
-        let wrong = || {
-            ApiError::field(
-                "query",
-                Some(name),
-                "int_parsing",
-                format!("{name} is a whole number of 0 or more"),
-                text.into(),
-            )
-        };
-        text.parse().map_err(|_| wrong())
+        text.parse().map_err(|_| {
+            let message = format!("{name} is a whole number of 0 or more");
+            let below = text.strip_prefix('-').is_some_and(|rest| rest.parse::<u128>().is_ok());
+            if below {
+                ApiError::field("query", Some(name), "greater_than_equal", message, text.into()).because("ge", 0.into())
+            } else {
+                ApiError::field("query", Some(name), "int_parsing", message, text.into())
+            }
+        })
     }
 }
 
@@ -83,7 +87,12 @@ impl<S: Send + Sync> FromRequest<S> for Body {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let bytes = axum::body::Bytes::from_request(request, state).await.map_err(|rejection| {
+        let arrived = tokio::time::timeout(BODY, axum::body::Bytes::from_request(request, state)).await;
+        let arrived = arrived.map_err(|_| {
+            let message = format!("the body did not arrive within {} s", BODY.as_secs());
+            ApiError::new(StatusCode::REQUEST_TIMEOUT, "slow-body", message)
+        })?;
+        let bytes = arrived.map_err(|rejection| {
             let status = rejection.status();
             let code = if status == StatusCode::PAYLOAD_TOO_LARGE { "too-large" } else { "unreadable-body" };
             ApiError::new(status, code, rejection.body_text())
@@ -91,13 +100,11 @@ impl<S: Send + Sync> FromRequest<S> for Body {
         match serde_json::from_slice(&bytes) {
             Ok(Value::Object(map)) => Ok(Self(map)),
             Ok(other) => Err(ApiError::field("body", None, "dict_type", "the body is a JSON object".to_owned(), other)),
-            Err(error) => Err(ApiError::field(
-                "body",
-                None,
-                "json_invalid",
-                format!("the body is not JSON: {error}"),
-                Value::Object(Map::new()),
-            )),
+            Err(error) => {
+                let message = format!("the body is not JSON: {error}");
+                let wrong = ApiError::field("body", None, "json_invalid", message, Value::Object(Map::new()));
+                Err(wrong.because("error", error.to_string().into()))
+            }
         }
     }
 }

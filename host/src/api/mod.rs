@@ -11,6 +11,8 @@ mod sessions;
 mod tests;
 mod work_items;
 
+use std::time::Duration;
+
 use axum::{
     Router,
     extract::{MatchedPath, Request, State},
@@ -19,7 +21,10 @@ use axum::{
     routing::{get, post},
 };
 
-pub use self::boundary::boundary;
+use http::StatusCode;
+
+pub use self::boundary::{Boundary, boundary};
+use self::error::ApiError;
 use crate::{
     TheLoop,
     eventlog::{Event, EventType},
@@ -27,6 +32,10 @@ use crate::{
 
 /// The largest request body, in bytes (BND-3).
 const MAX_BODY: usize = 2 << 20;
+/// How long a request may take (BND-3): a graceful stop waits for its harness.
+const LONGEST: Duration = Duration::from_secs(120);
+/// The status on record of a request whose client left before its answer, as proxies write it.
+const CLIENT_LEFT: u16 = 499;
 
 /// Every route under `/api/v1`, as method and path, for the parity and policy tests: a route that is missing here is not
 /// served.
@@ -64,6 +73,7 @@ pub fn router(loop_: TheLoop) -> Router {
         .route("/api/v1/sessions/reset", post(sessions::reset))
         .route("/api/v1/events", get(events::list))
         .route("/api/v1/events/types", get(events::types))
+        .route_layer(middleware::from_fn(in_time))
         .route_layer(middleware::from_fn_with_state(loop_.clone(), recorded))
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)
@@ -71,15 +81,37 @@ pub fn router(loop_: TheLoop) -> Router {
         .with_state(loop_)
 }
 
+/// Bounds how long a request may take (BND-3). What was admitted by then is carried out all the same.
+async fn in_time(request: Request, next: Next) -> Result<Response, ApiError> {
+    tokio::time::timeout(LONGEST, next.run(request)).await.map_err(|_| {
+        let message = format!("this took longer than {} s and goes on without you", LONGEST.as_secs());
+        ApiError::new(StatusCode::GATEWAY_TIMEOUT, "timeout", message).hint("`the-loop events` says what becomes of it")
+    })
+}
+
 /// Puts every operation in the event log, health excepted (API-4).
 async fn recorded(State(host): State<TheLoop>, path: MatchedPath, request: Request, next: Next) -> Response {
-    let actor = extract::actor(request.headers());
-    let operation = format!("{} {}", request.method(), path.as_str());
-    let response = next.run(request).await;
-    if path.as_str() != "/api/v1/health" {
-        let event =
-            Event::new(EventType::ApiRequest).with("operation", operation).with("status", response.status().as_u16());
-        host.log().emit(event.with("actor", actor));
+    if path.as_str() == "/api/v1/health" {
+        return next.run(request).await;
     }
+    let operation = format!("{} {}", request.method(), path.as_str());
+    let mut record = Record { host, operation, actor: extract::actor(request.headers()), status: CLIENT_LEFT };
+    let response = next.run(request).await;
+    record.status = response.status().as_u16();
     response
+}
+
+/// The record of an operation, written when it ends in any way: a client that does not wait for its answer is in the log too.
+struct Record {
+    host: TheLoop,
+    operation: String,
+    actor: String,
+    status: u16,
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let event = Event::new(EventType::ApiRequest).with("operation", &self.operation).with("status", self.status);
+        self.host.log().emit(event.with("actor", &self.actor));
+    }
 }

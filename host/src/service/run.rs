@@ -77,6 +77,13 @@ pub enum RunError {
     AlreadyRunning,
 }
 
+/// The API's listener and what it asks of those who come.
+struct Bound {
+    listener: TcpListener,
+    address: SocketAddr,
+    boundary: api::Boundary,
+}
+
 impl TheLoop {
     /// Runs the host until SIGTERM or SIGINT, or until [`TheLoop::stop`]. `ready` is called when it is up.
     ///
@@ -102,8 +109,8 @@ impl TheLoop {
         let mut terminate = handler(SignalKind::terminate())?;
         let mut interrupt = handler(SignalKind::interrupt())?;
 
-        let api_listener = if service.enabled { Some(self.bind_api().await?) } else { None };
-        let api_address = api_listener.as_ref().and_then(|listener| listener.local_addr().ok());
+        let bound = if service.enabled { Some(self.bind_api().await?) } else { None };
+        let api_address = bound.as_ref().map(|bound| bound.address);
         let runtime = self.options.variable("XDG_RUNTIME_DIR").map(Path::new);
         let temporary = std::env::temp_dir();
         let socket = core.root.place_socket(SocketFolders { runtime, temporary: &temporary })?;
@@ -117,8 +124,8 @@ impl TheLoop {
         self.announce(api_address);
         // Answered only from here on, so that whoever gets an answer sees a host that is up; callers before wait.
         let router = api::router(self.clone());
-        if let Some(listener) = api_listener {
-            let bounded = api::boundary(router.clone(), &loaded.config.service, api_address, self.token(api_address)?);
+        if let Some(Bound { listener, boundary, .. }) = bound {
+            let bounded = api::boundary(router.clone(), boundary);
             serving.spawn(http::serve_tcp(listener, bounded, core.stop.clone()));
         }
         serving.spawn(http::serve_unix(unix, router, core.stop.clone()));
@@ -199,37 +206,44 @@ impl TheLoop {
         }
     }
 
-    async fn bind_api(&self) -> Result<TcpListener, RunError> {
+    async fn bind_api(&self) -> Result<Bound, RunError> {
         let loaded = self.core.config.current();
         let service = &loaded.config.service;
         let address = format!("{}:{}", service.host, service.port);
         let bind_error = |source| RunError::Bind { address: address.clone(), key: "service.port", source };
         let listener = TcpListener::bind((service.host.as_str(), service.port)).await.map_err(bind_error)?;
-        let loopback = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
-        if !loopback && !service.exposed {
+        let bound_to = listener.local_addr().map_err(bind_error)?;
+        let boundary = api::Boundary::new(service, bound_to);
+        if bound_to.ip().is_loopback() {
+            return Ok(Bound { listener, address: bound_to, boundary });
+        }
+        if !service.exposed {
             return Err(RunError::Refused(format!(
                 "{address} is not a loopback address; set service.exposed: true, and service.tokenEnv or service.behindGateway, or bind 127.0.0.1"
             )));
         }
-        if !loopback && service.token_env.is_empty() && !service.behind_gateway {
+        if service.token_env.is_empty() && !service.behind_gateway {
             return Err(RunError::Refused(format!(
                 "{address} would be open to everyone who reaches it; set service.tokenEnv, or state service.behindGateway: true"
             )));
         }
-        Ok(listener)
+        let boundary = match self.token(&service.token_env)? {
+            Some(token) => boundary.with_token(token),
+            None => boundary,
+        };
+        Ok(Bound { listener, address: bound_to, boundary })
     }
 
-    /// The token that callers beyond loopback must present; a gateway in front, stated as such, answers for them otherwise.
-    fn token(&self, address: Option<SocketAddr>) -> Result<Option<SecretString>, RunError> {
-        let loaded = self.core.config.current();
-        let names = &loaded.config.service.token_env;
-        if names.is_empty() || address.is_none_or(|address| address.ip().is_loopback()) {
-            return Ok(None);
-        }
+    /// The token that callers beyond loopback must present; where none is named, a gateway in front answers for them.
+    fn token(&self, names: &[String]) -> Result<Option<SecretString>, RunError> {
         let set = |name: &String| self.options.variable(name).filter(|value| !value.is_empty());
         match names.iter().find_map(set) {
             Some(token) => Ok(Some(SecretString::from(token))),
-            None => Err(RunError::Refused(format!("service.tokenEnv names {}, which is not set", names.join(", ")))),
+            None if names.is_empty() => Ok(None),
+            None => Err(RunError::Refused(format!(
+                "service.tokenEnv names {}, which is not set; set it to the token that callers must present",
+                names.join(", ")
+            ))),
         }
     }
 
