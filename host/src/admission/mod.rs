@@ -294,6 +294,13 @@ enum DecideError {
 }
 
 impl Deciding {
+    /// Leaves what an earlier process did not finish where it is, for the service that starts next.
+    pub fn leave_the_inbox(&mut self) {
+        while self.waiting.try_recv().is_ok() {
+            self.admission.pending.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
     /// Decides one after the other, in the order of arrival, and hands what was admitted to dispatch. Returns when `stop`
     /// is cancelled; what is left in the inbox continues at the next start.
     pub async fn run(mut self, dispatch: Arc<Dispatch>, stop: tokio_util::sync::CancellationToken) {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     TheLoop,
-    sessions::operations::{ControlAnswer, RegisterRequest, SessionRow},
+    sessions::operations::{ControlAnswer, RegisterRequest, SessionRow, reset_text},
     state::SessionStatus,
 };
 
@@ -78,11 +78,7 @@ pub(super) async fn reset(State(host): State<TheLoop>, caller: Caller, body: Bod
     let dry = body.flag("dryRun")?.unwrap_or(false);
     let removed =
         if dry { host.reset_preview(reference)? } else { host.reset(caller.surface, &caller.actor, reference).await? };
-    let text = match (removed.is_empty(), dry) {
-        (true, _) => format!("{reference}: nothing is known of it"),
-        (false, true) => format!("{reference}: would remove {}", removed.join(", ")),
-        (false, false) => format!("{reference}: removed {}", removed.join(", ")),
-    };
+    let text = reset_text(reference, &removed, dry);
     Ok(Json(
         json!({"workItem": reference, "removed": removed, "exitCode": 0, "messages": [{"stream": "stdout", "text": text}]}),
     ))

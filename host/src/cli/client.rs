@@ -1,6 +1,9 @@
 //! The client of the host's socket, for verbs that run against the service (CLI-3).
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -19,6 +22,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 
 /// Talks to the service of a state root.
 pub(super) struct Client {
+    root: PathBuf,
     socket: PathBuf,
     actor: String,
 }
@@ -34,7 +38,12 @@ impl Client {
     pub(super) fn new(context: &Context) -> Result<Self, CliError> {
         let root = Setup::read(&context.options)?.root;
         let socket = state::find_socket(&root).unwrap_or_else(|| root.join("local/host.sock"));
-        Ok(Self { socket, actor: context.actor() })
+        Ok(Self { root, socket, actor: context.actor() })
+    }
+
+    /// The state root.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
     }
 
     /// Who the caller says to be.

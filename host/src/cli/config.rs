@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     CliError, Context,
     error::chained,
-    output::{self, Format},
+    output::{self, Format, note, say},
 };
 use crate::{config, plugins, service::Setup};
 
@@ -52,7 +52,7 @@ enum Verb {
 
 pub(super) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     if matches!(args.verb, Verb::Schema) {
-        anstream::print!("{}", config::schema_text(&plugins::fragments().map_err(chained)?));
+        say(config::schema_text(&plugins::fragments().map_err(chained)?).trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
     let setup = Setup::read(&context.options)?;
@@ -62,13 +62,13 @@ pub(super) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
         Verb::Show { format } => output::one(format, &effective()?, |value| format!("{value:#}\n"))?,
         Verb::Check => {
             for warning in &setup.loaded.warnings {
-                anstream::eprintln!("warning: {warning}");
+                note(format_args!("warning: {warning}"));
             }
             match &setup.path {
-                Some(path) => anstream::println!("{} is valid", path.display()),
-                None => anstream::println!(
+                Some(path) => say(format_args!("{} is valid", path.display()))?,
+                None => say(format_args!(
                     "there is no config file; the defaults are in force (`the-loop init` writes one)"
-                ),
+                ))?,
             }
         }
         Verb::Get { key } => {
@@ -79,8 +79,8 @@ pub(super) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
                 return Err(CliError::usage(format!("there is no key {key}{near}")));
             };
             match value {
-                Value::String(text) => anstream::println!("{text}"),
-                other => anstream::println!("{other}"),
+                Value::String(text) => say(text)?,
+                other => say(other)?,
             }
         }
         Verb::Set { key, value } => {
@@ -91,12 +91,12 @@ pub(super) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
             let value = config::parse_value(&value).map_err(|error| CliError::usage(error.to_string()))?;
             let changes = config::set(path, &key, value, &setup.load).map_err(chained)?;
             if changes.changed.is_empty() {
-                anstream::println!("{key} is so already");
+                say(format_args!("{key} is so already"))?;
             } else {
-                anstream::println!("changed: {}", changes.changed.join(", "));
+                say(format_args!("changed: {}", changes.changed.join(", ")))?;
             }
             if !changes.restart.is_empty() {
-                anstream::println!("in force after `the-loop restart`: {}", changes.restart.join(", "));
+                say(format_args!("in force after `the-loop restart`: {}", changes.restart.join(", ")))?;
             }
         }
     }

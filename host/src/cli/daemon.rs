@@ -2,8 +2,9 @@
 
 use std::{
     fs::{File, OpenOptions},
-    os::unix::{fs::OpenOptionsExt, process::CommandExt},
-    path::Path,
+    io::{Read, Seek, SeekFrom},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
     process::{Child, Command, ExitCode, Stdio},
     time::{Duration, Instant},
 };
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use super::{
     CliError, Context, block_on,
     client::Client,
-    output::{self, Format},
+    output::{self, Format, note, say, waiting_for},
 };
 use crate::{
     TheLoop,
@@ -49,9 +50,17 @@ pub(super) struct StatusArgs {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  the-loop --config ./cli-config.yaml run")]
-pub(super) struct RunArgs {}
+pub(super) struct RunArgs {
+    /// In a session of its own, which no terminal's end reaches
+    #[arg(long, hide = true)]
+    detached: bool,
+}
 
-pub(super) fn run(context: Context, _args: &RunArgs) -> Result<ExitCode, CliError> {
+pub(super) fn run(context: Context, args: &RunArgs) -> Result<ExitCode, CliError> {
+    if args.detached {
+        // It fails for the leader of a group only, and who is started by `start` is none.
+        let _ = nix::unistd::setsid();
+    }
     let filter = tracing_subscriber::EnvFilter::try_from_env("THE_LOOP_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     tracing_subscriber::fmt().json().with_writer(std::io::stderr).with_env_filter(filter).init();
@@ -65,9 +74,15 @@ pub(super) fn run(context: Context, _args: &RunArgs) -> Result<ExitCode, CliErro
         let host = TheLoop::open(context.options).await?;
         host.run(|ready| {
             let api = ready.api.map_or_else(|| "no address".to_owned(), |address| format!("http://{address}"));
-            anstream::println!("the-loop runs (pid {}): {api}, socket {}", std::process::id(), ready.socket.display());
+            // A service whose output nobody reads runs all the same.
+            let _ = say(format_args!(
+                "the-loop runs (pid {}): {api}, socket {}",
+                std::process::id(),
+                ready.socket.display()
+            ));
             for row in ready.services.iter().filter(|row| row.enabled) {
-                anstream::println!("  {:<12} {} {}", row.name, row.address.as_deref().unwrap_or("-"), row.detail);
+                let _ =
+                    say(format_args!("  {:<12} {} {}", row.name, row.address.as_deref().unwrap_or("-"), row.detail));
             }
         })
         .await?;
@@ -80,98 +95,127 @@ pub(super) fn start(context: &Context, args: &StartArgs) -> Result<ExitCode, Cli
     let setup = Setup::read(&context.options)?;
     let root = StateRoot::open(&setup.root).map_err(super::error::chained)?;
     let lock = root.lock("service");
-    let already = match InstanceLock::state(&lock) {
-        LockState::Held { pid } => Some(pid),
-        LockState::Free => None,
-    };
-    let mut child = if already.is_some() { None } else { Some(spawn(context, &setup, &root)?) };
+    let mut started: Option<Started> = None;
     let status = block_on(async {
-        let deadline = Instant::now() + UP;
+        let deadline = tokio::time::Instant::now() + UP;
         loop {
+            // One that was ending when this began has ended by now.
+            if started.is_none() && InstanceLock::state(&lock) == LockState::Free {
+                started = Some(Started::spawn(context, &setup, &root)?);
+                waiting_for("waiting for the service to answer");
+            }
             let client = Client::new(context)?;
-            match client.request(Method::GET, "/api/v1/status", None).await {
-                Ok(answer) if answer.status.is_success() && ours(&lock, child.as_ref(), already.is_some()) => {
+            let asked = client.request(Method::GET, "/api/v1/status", None);
+            match tokio::time::timeout_at(deadline, asked).await {
+                Ok(Ok(answer)) if answer.status.is_success() && holds(&lock, started.as_ref()) => {
                     return Ok(answer.body);
                 }
                 _ => {}
             }
-            if let Some(child) = &mut child
-                && let Ok(Some(exit)) = child.try_wait()
+            if let Some(started) = &mut started
+                && let Ok(Some(exit)) = started.child.try_wait()
             {
-                return Err(ended_early(&lock, &root.logs().join("service.out"), exit));
+                return Err(started.ended_early(&lock, exit));
             }
-            if Instant::now() >= deadline {
+            if tokio::time::Instant::now() >= deadline {
+                let out = root.logs().join("service.out");
                 return Err(CliError::failed(format!(
-                    "the service did not answer within {} s; see {}",
+                    "the service did not answer within {} s; {} may say why, and `the-loop stop` ends it",
                     UP.as_secs(),
-                    root.logs().join("service.out").display()
+                    out.display()
                 )));
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     })?;
-    if let Some(pid) = already {
-        let pid = pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string());
-        anstream::println!("already running (pid {pid})");
+    if started.is_none() {
+        let already = format!(
+            "already running (pid {})",
+            InstanceLock::holder(&lock).map_or("unknown".to_owned(), |pid| pid.to_string())
+        );
+        if args.format == Format::Table {
+            say(already)?;
+        } else {
+            note(already);
+            print_status(args.format, &status)?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
     print_status(args.format, &status)?;
     Ok(exit_of(&status))
 }
 
-/// Whether the lock's holder is the process that was started here.
-fn ours(lock: &Path, child: Option<&Child>, already: bool) -> bool {
-    already || InstanceLock::holder(lock) == child.map(Child::id)
+/// Whether the lock is held by the process that was started here, or by the one that was found.
+fn holds(lock: &Path, started: Option<&Started>) -> bool {
+    started.is_none_or(|started| InstanceLock::holder(lock) == Some(started.child.id()))
 }
 
-/// The service as a process of its own: in its own session, so that no terminal's end reaches it, with its output in a file.
-fn spawn(context: &Context, setup: &Setup, root: &StateRoot) -> Result<Child, CliError> {
-    let out = root.logs().join("service.out");
-    let open = || {
-        OpenOptions::new()
-            .create(true)
-            .append(true)
-            .mode(0o600)
-            .custom_flags(nix::fcntl::OFlag::O_NOFOLLOW.bits())
-            .open(&out)
-    };
-    let opened = |result: std::io::Result<File>| {
-        result.map_err(|error| CliError::failed(format!("{} cannot be written", out.display())).because(error))
-    };
-    let mut command = Command::new(&context.options.program);
-    if let Some(path) = &setup.path {
-        command.arg("--config").arg(path);
-    }
-    command
-        .arg("run")
-        .current_dir(&context.options.cwd)
-        .stdin(Stdio::null())
-        .stdout(opened(open())?)
-        .stderr(opened(open())?)
-        .process_group(0)
-        .spawn()
-        .map_err(|error| CliError::failed("the service could not be started").because(error))
+/// A service that was started here.
+struct Started {
+    child: Child,
+    out: PathBuf,
+    /// Where its output begins in the file.
+    from: u64,
 }
 
-fn ended_early(lock: &Path, out: &Path, exit: std::process::ExitStatus) -> CliError {
-    if let Some(pid) = InstanceLock::holder(lock) {
-        return CliError::failed(format!("another start was first: the service runs as pid {pid}"));
+impl Started {
+    /// The service as a process of its own, with its output in a file.
+    fn spawn(context: &Context, setup: &Setup, root: &StateRoot) -> Result<Self, CliError> {
+        let out = root.logs().join("service.out");
+        let failed = |error| CliError::failed(format!("{} cannot be written", out.display())).because(error);
+        let no_link = nix::fcntl::OFlag::O_NOFOLLOW.bits();
+        let mut options = OpenOptions::new();
+        options.create(true).append(true).mode(0o600).custom_flags(no_link);
+        let file = options.open(&out).map_err(&failed)?;
+        let from = file.metadata().map_err(&failed)?.len();
+        let mut command = Command::new(&context.options.program);
+        if let Some(path) = &setup.path {
+            command.arg("--config").arg(path);
+        }
+        let child = command
+            .args(["run", "--detached"])
+            .current_dir(&context.options.cwd)
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().map_err(&failed)?)
+            .stderr(file)
+            .spawn()
+            .map_err(|error| CliError::failed("the service could not be started").because(error))?;
+        Ok(Self { child, out, from })
     }
-    let said = std::fs::read_to_string(out).unwrap_or_default();
-    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned();
-    CliError::failed(format!("the service ended at once ({exit}): {}", last.trim_start_matches("the-loop: ")))
+
+    fn ended_early(&self, lock: &Path, exit: std::process::ExitStatus) -> CliError {
+        if let Some(pid) = InstanceLock::holder(lock) {
+            return CliError::failed(format!("another start was first: the service runs as pid {pid}"));
+        }
+        let said = self.said().unwrap_or_default();
+        let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+        CliError::failed(format!("the service ended at once ({exit}): {}", last.trim_start_matches("the-loop: ")))
+    }
+
+    /// What it printed, not what one before it did.
+    fn said(&self) -> std::io::Result<String> {
+        let mut file = File::open(&self.out)?;
+        file.seek(SeekFrom::Start(self.from))?;
+        let mut said = Vec::new();
+        file.take(64 * 1024).read_to_end(&mut said)?;
+        Ok(String::from_utf8_lossy(&said).into_owned())
+    }
 }
 
 pub(super) fn stop(context: &Context, _args: &StopArgs) -> Result<ExitCode, CliError> {
     // The verb to recover with works although the config does not validate (CFG-4).
     let root = match Setup::read(&context.options) {
         Ok(setup) => setup.root,
-        Err(error) => Setup::salvage_root(&context.options).ok_or(error)?,
+        Err(error) => {
+            let root = Setup::salvage_root(&context.options).ok_or(error)?;
+            note(format_args!("the config does not validate (`the-loop config check`); looking in {}", root.display()));
+            root
+        }
     };
     let lock = root.join("local/service.pid");
     let pid = match InstanceLock::state(&lock) {
         LockState::Free => {
-            anstream::println!("not running");
+            say("not running")?;
             return Ok(ExitCode::SUCCESS);
         }
         LockState::Held { pid: None } => {
@@ -188,14 +232,18 @@ pub(super) fn stop(context: &Context, _args: &StopArgs) -> Result<ExitCode, CliE
     // The lock is held and its file names the holder: that process alone is signalled.
     nix::sys::signal::kill(target, nix::sys::signal::Signal::SIGTERM)
         .map_err(|error| CliError::failed(format!("process {pid} could not be signalled")).because(error))?;
+    waiting_for("waiting for what is in flight");
     let deadline = Instant::now() + DOWN;
     while InstanceLock::state(&lock) != LockState::Free {
         if Instant::now() >= deadline {
-            return Err(CliError::failed(format!("the service (pid {pid}) did not end within {} s", DOWN.as_secs())));
+            return Err(CliError::failed(format!(
+                "the service (pid {pid}) did not end within {} s; look again with `the-loop status`",
+                DOWN.as_secs()
+            )));
         }
         pause();
     }
-    anstream::println!("stopped (pid {pid}); sessions live on");
+    say(format_args!("stopped (pid {pid}); sessions live on"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -225,7 +273,7 @@ fn exit_of(status: &Value) -> ExitCode {
 
 fn print_status(format: Format, status: &Value) -> Result<(), CliError> {
     if format != Format::Table {
-        return output::one(format, status, |_| String::new());
+        return Ok(output::one(format, status, |_| String::new())?);
     }
     let columns = [
         ("SERVICE", "/name"),
@@ -237,10 +285,10 @@ fn print_status(format: Format, status: &Value) -> Result<(), CliError> {
     ];
     output::rows(format, status["services"].as_array().map_or(&[], Vec::as_slice), &columns, "")?;
     if status["shadow"] == true {
-        anstream::println!("shadow mode is on: everything is only recorded as it would be");
+        say("shadow mode is on: everything is only recorded as it would be")?;
     }
     for warning in status["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        anstream::println!("warning: {}", crate::sessions::text::sanitise(warning));
+        say(format_args!("warning: {}", crate::sessions::text::sanitise(warning)))?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use super::{CliError, Context, error::chained};
+use super::{CliError, Context, error::chained, output::note};
 use crate::demo;
 
 #[derive(Debug, clap::Args)]
@@ -22,7 +22,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let mut out = anstream::stdout();
     demo::run(&options, &mut out).map_err(|error| {
         let cause = chained(error);
-        anstream::eprintln!("the demo failed");
+        note("the demo failed");
         cause
     })?;
     Ok(ExitCode::SUCCESS)

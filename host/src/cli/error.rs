@@ -2,6 +2,7 @@
 
 use std::{error::Error, process::ExitCode};
 
+use super::output::{self, OutputError};
 use crate::service::{OpenError, RunError};
 
 /// What an exit code says (CLI-1).
@@ -10,6 +11,8 @@ pub(super) enum Kind {
     Failed,
     Usage,
     Unreachable,
+    /// Whoever read the output has seen enough, as `| head` does: nothing failed and nobody is told.
+    Unread,
 }
 
 /// An error of a verb.
@@ -17,48 +20,67 @@ pub(super) enum Kind {
 pub struct CliError {
     pub(super) kind: Kind,
     text: String,
-    cause: Option<Box<dyn Error + Send + Sync>>,
+    /// Nearest first. The library puts causes in `source` and not in the text.
+    causes: Vec<String>,
 }
 
 impl CliError {
+    fn new(kind: Kind, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into(), causes: Vec::new() }
+    }
+
     /// It was refused, or it failed.
     pub(super) fn failed(text: impl Into<String>) -> Self {
-        Self { kind: Kind::Failed, text: text.into(), cause: None }
+        Self::new(Kind::Failed, text)
     }
 
     /// It was asked wrongly.
     pub(super) fn usage(text: impl Into<String>) -> Self {
-        Self { kind: Kind::Usage, text: text.into(), cause: None }
+        Self::new(Kind::Usage, text)
     }
 
     /// The service does not answer.
     pub(super) fn unreachable(text: impl Into<String>) -> Self {
-        Self { kind: Kind::Unreachable, text: text.into(), cause: None }
+        Self::new(Kind::Unreachable, text)
     }
 
-    pub(super) fn because(mut self, cause: impl Error + Send + Sync + 'static) -> Self {
-        self.cause = Some(Box::new(cause));
+    pub(super) fn because(mut self, cause: impl Error) -> Self {
+        self.add(&cause);
         self
+    }
+
+    fn add(&mut self, cause: &dyn Error) {
+        let mut next = Some(cause);
+        while let Some(error) = next {
+            let text = error.to_string();
+            // A transparent wrapper says the same as what it wraps.
+            if !self.causes.last().unwrap_or(&self.text).ends_with(&text) {
+                self.causes.push(text);
+            }
+            next = error.source();
+        }
     }
 
     /// One line, with the nearest cause; all causes with `-v`.
     pub(super) fn print(&self, verbose: bool) {
-        let mut line = format!("the-loop: {}", self.text);
-        let mut cause: Option<&(dyn Error + 'static)> =
-            self.cause.as_deref().map(|cause| cause as &(dyn Error + 'static));
-        let mut told = 0;
-        while let Some(error) = cause {
-            if told == 0 || verbose {
-                line.push_str(&format!("{}{error}", if verbose { "\n  because: " } else { ": " }));
-            }
-            told += 1;
-            cause = error.source();
+        if self.kind != Kind::Unread {
+            output::note(self.told(verbose));
         }
-        anstream::eprintln!("{line}");
+    }
+
+    fn told(&self, verbose: bool) -> String {
+        let mut told = format!("the-loop: {}", self.text);
+        if verbose {
+            self.causes.iter().for_each(|cause| told.push_str(&format!("\n  because: {cause}")));
+        } else if let Some(cause) = self.causes.first() {
+            told.push_str(&format!(": {cause}"));
+        }
+        told
     }
 
     pub(super) fn exit_code(&self) -> ExitCode {
         match self.kind {
+            Kind::Unread => ExitCode::SUCCESS,
             Kind::Failed => ExitCode::from(1),
             Kind::Usage => ExitCode::from(2),
             Kind::Unreachable => ExitCode::from(3),
@@ -84,23 +106,56 @@ impl From<crate::eventlog::EventLogError> for CliError {
     }
 }
 
-impl From<std::io::Error> for CliError {
-    fn from(error: std::io::Error) -> Self {
-        Self::failed("the output could not be written").because(error)
+impl From<OutputError> for CliError {
+    fn from(OutputError(error): OutputError) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Self::new(Kind::Unread, "the output is not read any more"),
+            _ => Self::failed("the output could not be written").because(error),
+        }
     }
 }
 
-/// An error of the library with its whole chain: the library puts causes in `source` and not in the text.
+/// An error of the library with its causes.
 pub(super) fn chained(error: impl Error) -> CliError {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let inner_text = inner.to_string();
-        // A transparent wrapper says the same as what it wraps.
-        if !text.ends_with(&inner_text) {
-            text.push_str(&format!(": {inner_text}"));
-        }
-        cause = inner.source();
+    let mut told = CliError::failed(error.to_string());
+    if let Some(cause) = error.source() {
+        told.add(cause);
     }
-    CliError::failed(text)
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the disk is full")]
+    struct Disk;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the record cannot be written")]
+    struct Record(#[source] Disk);
+
+    #[derive(Debug, thiserror::Error)]
+    enum Outer {
+        #[error(transparent)]
+        Record(#[from] Record),
+        #[error("the session cannot be started; free some space")]
+        Session(#[source] Record),
+    }
+
+    #[test]
+    fn cli_2_the_nearest_cause_is_on_the_line_and_v_tells_the_rest() {
+        let error = chained(Outer::Session(Record(Disk)));
+        assert_eq!(
+            error.told(false),
+            "the-loop: the session cannot be started; free some space: the record cannot be written"
+        );
+        assert_eq!(
+            error.told(true),
+            "the-loop: the session cannot be started; free some space\n  because: the record cannot be written\n  because: the disk is full"
+        );
+        let wrapped = chained(Outer::from(Record(Disk)));
+        assert_eq!(wrapped.told(false), "the-loop: the record cannot be written: the disk is full");
+    }
 }

@@ -1,13 +1,13 @@
 //! `the-loop events` (EVT-4). Works without the service: it reads the file.
 
-use std::{io::Write, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
     CliError, Context,
-    output::{self, Format},
+    output::{self, Format, OutputError, note, say, terminal_width},
 };
 use crate::{
     eventlog::{self, EventType, Level, Query, TypeGlob, parse_time},
@@ -84,7 +84,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let found = eventlog::query(&path, &query)?;
     print(args.format, &found.records)?;
     if found.unreadable + found.torn > 0 {
-        anstream::eprintln!("{} lines of the log could not be read", found.unreadable + found.torn);
+        note(format_args!("{} lines of the log could not be read", found.unreadable + found.torn));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -95,7 +95,7 @@ impl Args {
             let Some(text) = text else { return Ok(None) };
             let parsed = parse_time(text, Timestamp::now()).map_err(|error| CliError::usage(error.to_string()))?;
             if parsed.assumed_utc {
-                anstream::eprintln!("{text} has no zone and is read as UTC");
+                note(format_args!("{text} has no zone and is read as UTC"));
             }
             Ok(Some(parsed.instant))
         };
@@ -114,7 +114,7 @@ impl Args {
     }
 }
 
-fn print(format: Format, records: &[Value]) -> Result<(), CliError> {
+fn print(format: Format, records: &[Value]) -> Result<(), OutputError> {
     match format {
         Format::Json | Format::Jsonl => output::rows(format, records, &[], ""),
         Format::Table => {
@@ -140,38 +140,28 @@ fn told(record: &Value) -> Value {
     json!({"seq": record["seq"], "ts": record["ts"], "level": record["level"], "event": record["event"], "about": about, "detail": detail.join(" ")})
 }
 
+/// The same in one line, for a list whose widths are not known beforehand.
+fn line(record: &Value) -> String {
+    let row = told(record);
+    let text = |key: &str| output::cell(row.get(key));
+    let (event, about, detail) = (text("event"), text("about"), text("detail"));
+    format!("{:>6}  {}  {:<7}  {event}  {about}  {detail}", text("seq"), text("ts"), text("level"))
+}
+
 fn follow(path: &std::path::Path, query: Query, format: Format) -> Result<ExitCode, CliError> {
     let (found, mut follower) = eventlog::follow(path, query)?;
-    let mut out = anstream::stdout().lock();
-    let mut tell = |records: &[Value]| -> std::io::Result<()> {
-        for record in records {
-            match format {
-                Format::Json | Format::Jsonl => writeln!(out, "{record}")?,
-                Format::Table => {
-                    let row = told(record);
-                    let text = |key: &str| {
-                        crate::sessions::text::sanitise(row[key].as_str().unwrap_or_default()).replace('\n', " ")
-                    };
-                    writeln!(
-                        out,
-                        "{:>6}  {}  {:<7}  {}  {}  {}",
-                        row["seq"],
-                        text("ts"),
-                        text("level"),
-                        text("event"),
-                        text("about"),
-                        text("detail")
-                    )?;
-                }
-            }
-        }
-        out.flush()
+    let width = terminal_width().unwrap_or(usize::MAX);
+    let tell = |records: &[Value]| -> Result<(), OutputError> {
+        records.iter().try_for_each(|record| match format {
+            Format::Json | Format::Jsonl => say(record),
+            Format::Table => say(output::cut(&line(record), width)),
+        })
     };
     tell(&found.records)?;
     loop {
         let next = follower.poll()?;
         if next.missed {
-            anstream::eprintln!("the log was rotated away before it could be read: records are missing here");
+            note("the log was rotated away before it could be read: records are missing here");
         }
         tell(&next.records)?;
         if !next.more {

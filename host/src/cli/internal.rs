@@ -20,7 +20,7 @@ pub(super) fn launch(args: &LaunchArgs) -> ExitCode {
 }
 
 pub(super) fn watch(args: &WatchArgs) -> Result<ExitCode, CliError> {
-    launcher::watch(&args.mark)?;
+    launcher::watch(&args.mark).map_err(chained)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -29,7 +29,7 @@ pub(super) fn demo_agent() -> Result<ExitCode, CliError> {
     let root = PathBuf::from(variable("THE_LOOP_STATE_ROOT"));
     let settings = agent::Settings::new(&root, &variable("THE_LOOP_CONVERSATION"), variable("THE_LOOP_RESUME") == "1")
         .map_err(chained)?;
-    let input = std::io::stdin().as_fd().try_clone_to_owned()?;
+    let input = std::io::stdin().as_fd().try_clone_to_owned().map_err(chained)?;
     agent::run(&settings, input, std::io::stdout()).map_err(chained)?;
     Ok(ExitCode::SUCCESS)
 }

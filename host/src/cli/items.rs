@@ -7,12 +7,13 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use the_loop_plugin_api::{
     Tracker, WorkItemRef,
+    event::ItemState,
     tracker::{Desk, Draft, TrackerError},
 };
 
 use super::{
     CliError, Context, block_on,
-    output::{self, Format},
+    output::{self, Format, say},
 };
 use crate::service::desk;
 
@@ -150,7 +151,7 @@ async fn act(tracker: &dyn Tracker, desk: &dyn Desk, actor: &str, verb: Verb) ->
                 repo.split_once('/').ok_or_else(|| CliError::usage("--repo is OWNER/REPO, such as demo/work"))?;
             let draft = Draft { owner: owner.to_owned(), repo: repo.to_owned(), title, body: body.read(true)?, labels };
             let item = desk.open(&by(who), &draft).await.map_err(refused)?;
-            anstream::println!("{}", item.reference);
+            say(item.reference)?;
         }
         Verb::List { format } => {
             let items = desk.list().await.map_err(refused)?;
@@ -167,21 +168,23 @@ async fn act(tracker: &dyn Tracker, desk: &dyn Desk, actor: &str, verb: Verb) ->
         }
         Verb::Comment { item, body, by: who } => {
             let posted = desk.comment_as(&by(who), &parse(&item)?, &body.read(false)?).await.map_err(refused)?;
-            anstream::println!("{}", posted.id);
+            say(posted.id)?;
         }
         Verb::Edit { item, comment, body, by: who } => {
             let posted = desk.edit_as(&by(who), &parse(&item)?, &comment, &body.read(false)?).await.map_err(refused)?;
-            anstream::println!("{}", posted.id);
+            say(posted.id)?;
         }
         Verb::Label { item, label, remove, by: who } => {
             let item = desk.label(&by(who), &parse(&item)?, &label, !remove).await.map_err(refused)?;
-            anstream::println!("{}: {}", item.reference, item.labels.join(", "));
+            say(format_args!("{}: {}", item.reference, item.labels.join(", ")))?;
         }
         Verb::Close { item, by: who } => {
-            desk.set_open(&by(who), &parse(&item)?, false).await.map_err(refused)?;
+            let item = desk.set_open(&by(who), &parse(&item)?, false).await.map_err(refused)?;
+            say(format_args!("{}: {}", item.reference, told(item.state)))?;
         }
         Verb::Reopen { item, by: who } => {
-            desk.set_open(&by(who), &parse(&item)?, true).await.map_err(refused)?;
+            let item = desk.set_open(&by(who), &parse(&item)?, true).await.map_err(refused)?;
+            say(format_args!("{}: {}", item.reference, told(item.state)))?;
         }
     }
     Ok(())
@@ -189,6 +192,13 @@ async fn act(tracker: &dyn Tracker, desk: &dyn Desk, actor: &str, verb: Verb) ->
 
 fn parse(text: &str) -> Result<WorkItemRef, CliError> {
     text.parse().map_err(|error: the_loop_plugin_api::work_item::RefError| CliError::usage(error.to_string()))
+}
+
+fn told(state: ItemState) -> &'static str {
+    match state {
+        ItemState::Open => "open",
+        ItemState::Closed => "closed",
+    }
 }
 
 fn refused(error: TrackerError) -> CliError {

@@ -149,7 +149,7 @@ impl Cli {
             Verb::Items(args) => items::run(context("cli")?, args),
             Verb::Events(args) => events::run(&context("cli")?, &args),
             Verb::Config(args) => config::run(&context("cli")?, args),
-            Verb::Plugins(args) => plugins::run(&args),
+            Verb::Plugins(args) => plugins::run(&context("cli")?, &args),
         }
     }
 }

@@ -2,12 +2,14 @@
 
 use std::process::ExitCode;
 
+use serde_json::{Value, json};
+
 use super::{
-    CliError,
+    CliError, Context,
     error::chained,
-    output::{self, Format},
+    output::{self, Format, note},
 };
-use crate::plugins;
+use crate::{plugins, service};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  the-loop plugins --format json")]
@@ -17,10 +19,23 @@ pub(super) struct Args {
     format: Format,
 }
 
-pub(super) fn run(args: &Args) -> Result<ExitCode, CliError> {
-    let linked = plugins::linked().map_err(chained)?;
-    let rows: Vec<_> = linked.iter().map(|plugin| serde_json::json!(plugin)).collect();
-    let columns = [("KIND", "/kind"), ("NAME", "/name"), ("VERSION", "/version"), ("WHAT", "/description")];
+pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+    let linked = match service::linked(&context.options) {
+        Ok(linked) => linked,
+        Err(error) => {
+            note(format_args!("what they can do is not known: {error}"));
+            plugins::linked().map_err(chained)?
+        }
+    };
+    let mut rows: Vec<Value> = linked.iter().map(|plugin| json!(plugin)).collect();
+    if args.format == Format::Table {
+        for row in &mut rows {
+            let able = row["capabilities"].as_object().into_iter().flatten().filter(|(_, able)| **able == true);
+            row["able"] = able.map(|(name, _)| name.as_str()).collect::<Vec<_>>().into();
+        }
+    }
+    let columns =
+        [("KIND", "/kind"), ("NAME", "/name"), ("VERSION", "/version"), ("CAN", "/able"), ("WHAT", "/description")];
     output::rows(args.format, &rows, &columns, "no plugin is linked")?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,17 +1,24 @@
 //! `the-loop sessions` (SES-5, CTL-10).
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{collections::BTreeSet, path::PathBuf, process::ExitCode};
 
 use clap::Subcommand;
 use serde_json::{Value, json};
+use the_loop_plugin_api::WorkItemRef;
 
 use super::{
     CliError, Context, block_on,
     client::{Client, encoded},
     error::chained,
-    output::{self, Format},
+    output::{self, Format, note, say},
 };
-use crate::service;
+use crate::{
+    TheLoop,
+    admission::Surface,
+    service,
+    sessions::operations::reset_text,
+    state::{InstanceLock, LockState},
+};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  the-loop sessions list")]
@@ -24,7 +31,7 @@ pub(super) struct Args {
 struct Item {
     /// The work item's ref, such as github:octo/repo#15
     #[arg(long, value_name = "REF")]
-    work_item: String,
+    work_item: WorkItemRef,
 }
 
 #[derive(Debug, clap::Args)]
@@ -118,7 +125,7 @@ enum Verb {
     Reset {
         /// The work item's ref
         #[arg(long, value_name = "REF", required_unless_present = "all")]
-        work_item: Option<String>,
+        work_item: Option<WorkItemRef>,
         /// Every item
         #[arg(long, conflicts_with = "work_item")]
         all: bool,
@@ -147,10 +154,11 @@ pub(super) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
                 output::rows(format, rows.as_array().map_or(&[], Vec::as_slice), &COLUMNS, "there is no session")?;
             }
             Verb::Show { item, format } => {
-                let row = client.get(&format!("/api/v1/sessions/one?ref={}", encoded(&item.work_item))).await?;
+                let row =
+                    client.get(&format!("/api/v1/sessions/one?ref={}", encoded(&item.work_item.to_string()))).await?;
                 output::one(format, &row, lines)?;
             }
-            Verb::Attach { item, read_only } => return attach(context, &item.work_item, read_only),
+            Verb::Attach { item, read_only } => return attach(context, &item.work_item.to_string(), read_only),
             Verb::Start(command) => return control(&client, "start", &command).await,
             Verb::Pause(command) => return control(&client, "pause", &command).await,
             Verb::Resume(command) => return control(&client, "resume", &command).await,
@@ -159,44 +167,73 @@ pub(super) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
             Verb::Register { item, harness, conversation, cwd, force } => {
                 let cwd = context.options.cwd.join(cwd);
                 let body = json!({"ref": item.work_item, "harness": harness, "harnessSessionId": conversation, "cwd": cwd, "force": force});
-                told(&client.post("/api/v1/sessions/register", &body).await?);
+                told(&client.post("/api/v1/sessions/register", &body).await?)?;
             }
             Verb::Close { item, keep_terminal, kill_terminal } => {
                 let keep = if keep_terminal { Some(true) } else { kill_terminal.then_some(false) };
                 let answer =
                     client.post("/api/v1/sessions/close", &json!({"ref": item.work_item, "keepTmux": keep})).await?;
-                told(&answer);
+                told(&answer)?;
                 return Ok(code(&answer));
             }
-            Verb::Reset { work_item, all, dry_run } => reset(&client, work_item, all, dry_run).await?,
+            Verb::Reset { work_item, all: _, dry_run } => reset(context, &client, work_item, dry_run).await?,
         }
         Ok(ExitCode::SUCCESS)
     })
 }
 
 async fn control(client: &Client, verb: &str, command: &Command) -> Result<ExitCode, CliError> {
-    let body =
-        json!({"ref": command.item.work_item, "verb": verb, "comment": !command.no_comment, "actor": client.actor()});
+    let body = json!({"ref": command.item.work_item, "verb": verb, "comment": !command.no_comment});
     let answer = client.post("/api/v1/sessions/control", &body).await?;
-    told(&answer);
+    told(&answer)?;
     Ok(code(&answer))
 }
 
-async fn reset(client: &Client, work_item: Option<String>, all: bool, dry_run: bool) -> Result<(), CliError> {
-    let refs: Vec<String> = if all {
-        let rows = client.get("/api/v1/work-items").await?;
-        let sessions = client.get("/api/v1/sessions").await?;
-        let both = rows.as_array().into_iter().chain(sessions.as_array()).flatten();
-        let mut refs: Vec<String> = both.filter_map(|row| row["ref"].as_str().map(str::to_owned)).collect();
-        refs.sort();
-        refs.dedup();
-        refs
-    } else {
-        work_item.into_iter().collect()
+/// Through the service where one runs, and in process where none does (CLI-3). Every item, if none is named.
+async fn reset(context: &Context, client: &Client, item: Option<WorkItemRef>, dry_run: bool) -> Result<(), CliError> {
+    if InstanceLock::state(&client.root().join("local/service.pid")) == LockState::Free {
+        let host = TheLoop::open(context.options.clone()).await?;
+        let actor = client.actor().to_owned();
+        return host.alone(|host| reset_here(host, actor, item, dry_run)).await?;
+    }
+    let refs = match item {
+        Some(item) => vec![item.to_string()],
+        None => {
+            let items = client.get("/api/v1/work-items").await?;
+            let sessions = client.get("/api/v1/sessions").await?;
+            let both = items.as_array().into_iter().chain(sessions.as_array()).flatten();
+            let refs: BTreeSet<&str> = both.filter_map(|row| row["ref"].as_str()).collect();
+            refs.into_iter().map(str::to_owned).collect()
+        }
     };
-    for reference in refs {
-        let answer = client.post("/api/v1/sessions/reset", &json!({"ref": reference, "dryRun": dry_run})).await?;
-        told(&answer);
+    for reference in &refs {
+        told(&client.post("/api/v1/sessions/reset", &json!({"ref": reference, "dryRun": dry_run})).await?)?;
+    }
+    said_if_none(&refs)
+}
+
+async fn reset_here(host: TheLoop, actor: String, item: Option<WorkItemRef>, dry_run: bool) -> Result<(), CliError> {
+    let refs = match item {
+        Some(item) => vec![item.to_string()],
+        None => {
+            let items = host.work_items().into_iter().map(|row| row.reference.to_string());
+            let sessions = host.sessions(None).await.into_iter().map(|row| row.reference.to_string());
+            items.chain(sessions).collect::<BTreeSet<String>>().into_iter().collect()
+        }
+    };
+    for reference in &refs {
+        let removed = match dry_run {
+            true => host.reset_preview(reference),
+            false => host.reset(Surface::Cli, &actor, reference).await,
+        };
+        say(reset_text(reference, &removed.map_err(chained)?, dry_run))?;
+    }
+    said_if_none(&refs)
+}
+
+fn said_if_none(refs: &[String]) -> Result<(), CliError> {
+    if refs.is_empty() {
+        note("nothing is known of any item");
     }
     Ok(())
 }
@@ -212,11 +249,12 @@ fn attach(context: &Context, reference: &str, read_only: bool) -> Result<ExitCod
     Err(CliError::failed(format!("{program} could not be run")).because(error))
 }
 
-fn told(answer: &Value) {
+fn told(answer: &Value) -> Result<(), CliError> {
     for message in answer["messages"].as_array().into_iter().flatten() {
         let text = crate::sessions::text::sanitise(message["text"].as_str().unwrap_or_default());
-        if message["stream"] == "stderr" { anstream::eprintln!("{text}") } else { anstream::println!("{text}") }
+        if message["stream"] == "stderr" { note(text) } else { say(text)? }
     }
+    Ok(())
 }
 
 fn code(answer: &Value) -> ExitCode {

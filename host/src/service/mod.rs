@@ -1,5 +1,6 @@
 //! The host as one value: opened once, run as a service or called in process.
 
+mod alone;
 mod http;
 mod ingress;
 mod run;
@@ -305,17 +306,33 @@ pub enum AttachError {
     NoRunner,
 }
 
+/// What is linked, with what it can do (ARC-3). The plugins are built over a folder of their own, so that asking makes no
+/// state root.
+///
+/// # Errors
+/// When the config or a plugin is wrong.
+pub fn linked(options: &OpenOptions) -> Result<Vec<Linked>, OpenError> {
+    let setup = Setup::read(options)?;
+    let folder = tempfile::tempdir().map_err(|error| StateError::io("make", &std::env::temp_dir(), error))?;
+    let root = StateRoot::open(&folder.path().join("state"))?;
+    Ok(built(options, &setup.loaded, &root)?.linked())
+}
+
 /// State root and plugins for a verb that needs no service. Whatever a plugin submits is refused: nothing is running.
 fn in_process(options: &OpenOptions) -> Result<(StateRoot, Plugins), OpenError> {
     let setup = Setup::read(options)?;
     let root = StateRoot::open(&setup.root)?;
-    let plugins = Plugins::build(&Surroundings {
-        config: &setup.loaded,
-        root: &root,
+    let plugins = built(options, &setup.loaded, &root)?;
+    Ok((root, plugins))
+}
+
+fn built(options: &OpenOptions, loaded: &Loaded, root: &StateRoot) -> Result<Plugins, PluginsError> {
+    Plugins::build(&Surroundings {
+        config: loaded,
+        root,
         sink: Arc::new(sink::Closed),
         secrets: Arc::new(Environment(options.environment.clone())),
         clock: Arc::new(SystemClock),
         stop: CancellationToken::new(),
-    })?;
-    Ok((root, plugins))
+    })
 }

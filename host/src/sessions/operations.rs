@@ -402,6 +402,16 @@ pub struct RegisterRequest {
     pub force: bool,
 }
 
+/// What a reset removed, or would, in words.
+#[must_use]
+pub fn reset_text(reference: &str, removed: &[String], preview: bool) -> String {
+    match (removed.is_empty(), preview) {
+        (true, _) => format!("{reference}: nothing is known of it"),
+        (false, true) => format!("{reference}: would remove {}", removed.join(", ")),
+        (false, false) => format!("{reference}: removed {}", removed.join(", ")),
+    }
+}
+
 fn no_session(item: &WorkItemRef) -> OperationError {
     OperationError::NotFound(format!(
         "there is no session for {item}; `the-loop sessions start --work-item {item}` starts one"

@@ -1,9 +1,9 @@
 //! [`StateRoot`]: where everything is, and that it is ours alone.
 
 use std::{
-    fs::{self, DirBuilder, Permissions},
-    io,
-    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
+    fs::{self, DirBuilder, OpenOptions, Permissions},
+    io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -26,6 +26,19 @@ const GITIGNORE: &str = "\
 /portable/.*
 /portable/*.damaged-*
 ";
+
+/// Says in a folder what of it may be committed (STA-3), where nothing says so yet.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn keep_out_of_git(folder: &Path) -> Result<(), StateError> {
+    let path = folder.join(".gitignore");
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    match made.and_then(|mut file| file.write_all(GITIGNORE.as_bytes())) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(StateError::io("write", &path, error)),
+        _ => Ok(()),
+    }
+}
 
 /// The folder that holds all state (`state.root`), and the places in it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,7 +19,7 @@ mod socket;
 mod store;
 
 pub use aside::{SetAside, set_aside};
-pub use layout::{LAYOUT_VERSION, StateRoot};
+pub use layout::{LAYOUT_VERSION, StateRoot, keep_out_of_git};
 pub use lock::{InstanceLock, LockError, LockState};
 pub use records::{ControlRecord, PortableRecord, PullRequestRecord, RECENT_DELIVERIES, SessionRecord, SessionStatus};
 pub use socket::{SocketFolders, find_socket};
@@ -109,7 +109,7 @@ pub enum StateError {
 
 impl StateError {
     /// The error for what the system said about `path`, telling a full disk and a missing permission from the rest.
-    fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { path },
