@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod cases;
+mod cli;
 mod demo;
 mod faults;
 mod main_job;

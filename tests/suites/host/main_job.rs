@@ -59,7 +59,7 @@ fn ctl_10_the_cli_has_the_same_five_and_never_reads_its_own_comment_back() {
     assert_eq!(host.count(|record| is(record, "control.command")), 4);
     assert_eq!(host.count(|record| is(record, "control.announced")), 1, "--no-comment posts nothing");
     host.fails(1, &["sessions", "pause", "--work-item", "local:octo/hello#77"]);
-    host.fails(1, &["sessions", "pause", "--work-item", "bad"]);
+    host.fails(2, &["sessions", "pause", "--work-item", "bad"]);
 }
 
 #[test]
