@@ -13,7 +13,8 @@ use super::{
     deliver::{self, Attempt, Write},
     end, prompt,
     registry::Phase,
-    spawn::{self, Spawning},
+    retries::Spawning,
+    spawn,
     ticket::{self, Mood},
 };
 use crate::{

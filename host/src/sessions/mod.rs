@@ -8,6 +8,7 @@ pub mod operations;
 pub(crate) mod prompt;
 pub mod reconcile;
 pub mod registry;
+pub(crate) mod retries;
 pub(crate) mod spawn;
 pub mod text;
 pub(crate) mod ticket;

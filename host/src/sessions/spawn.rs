@@ -16,7 +16,7 @@ use the_loop_plugin_api::{
 };
 use tokio::time::Instant;
 
-use super::{core::Core, deliver, prompt, registry::fresh_record, text::sanitise, ticket};
+use super::{core::Core, deliver, prompt, registry::fresh_record, retries::Spawning, text::sanitise, ticket};
 use crate::{
     admission::{admitted::Provenance, inbound::Registration},
     config::Loaded,
@@ -28,8 +28,6 @@ use crate::{
 
 /// How long the launcher may take to say that the agent runs, on a busy machine.
 const LAUNCH: Duration = Duration::from_secs(15);
-/// How many starts in a row may fail before a person has to look.
-const MAX_ATTEMPTS: u32 = 8;
 /// A process that lived this long was up; the count of failures starts again.
 const LIVED: Duration = Duration::from_secs(60);
 
@@ -39,62 +37,6 @@ pub(crate) struct Started {
     pub(crate) prompt: Option<DeliveryRow>,
     /// Whether a conversation was taken up again.
     pub(crate) resumed: bool,
-}
-
-/// Starts in a row that failed, and when to try again: 1 s, 2 s, 4 s … up to a minute, and not for ever.
-#[derive(Default)]
-pub(crate) struct Spawning {
-    failures: u32,
-    retry: Option<(Instant, Item, Provenance)>,
-    not_before: Option<Instant>,
-    last: Option<Instant>,
-}
-
-impl Spawning {
-    pub(crate) fn attempts(&self) -> u32 {
-        self.failures
-    }
-
-    pub(crate) fn gave_up(&self) -> bool {
-        self.failures >= MAX_ATTEMPTS
-    }
-
-    /// Whether texts must wait because the process has to be started first, and not yet.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.retry.is_some() || self.not_before.is_some_and(|at| at > Instant::now())
-    }
-
-    pub(crate) fn until_retry(&self) -> Option<Duration> {
-        let at = self.retry.as_ref().map(|(at, ..)| *at).or(self.not_before.filter(|at| *at > Instant::now()))?;
-        Some(at.saturating_duration_since(Instant::now()))
-    }
-
-    pub(crate) fn take_retry(&mut self) -> Option<(Item, Provenance)> {
-        self.not_before = None;
-        self.retry.take().map(|(_, item, provenance)| (item, provenance))
-    }
-
-    pub(crate) fn forget(&mut self) {
-        *self = Self::default();
-    }
-
-    fn backoff(&self) -> Duration {
-        Duration::from_secs(1 << self.failures.saturating_sub(1).min(6)).min(Duration::from_secs(60))
-    }
-
-    fn failed(&mut self, retry: Option<(&Item, &Provenance)>) -> bool {
-        self.failures += 1;
-        let at = Instant::now() + self.backoff();
-        self.not_before = Some(at);
-        self.retry = retry.filter(|_| !self.gave_up()).map(|(item, provenance)| (at, item.clone(), provenance.clone()));
-        !self.gave_up()
-    }
-
-    fn succeeded(&mut self) {
-        self.last = Some(Instant::now());
-        self.retry = None;
-        self.not_before = None;
-    }
 }
 
 /// Makes sure that a session runs: `None` when it does already.
