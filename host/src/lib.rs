@@ -12,6 +12,7 @@ pub mod demo;
 pub mod dispatch;
 pub mod drills;
 pub mod eventlog;
+pub mod hooks;
 pub mod launcher;
 pub mod plugins;
 pub mod service;

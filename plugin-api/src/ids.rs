@@ -3,6 +3,7 @@
 
 use std::{fmt, str::FromStr};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
@@ -30,6 +31,14 @@ macro_rules! id {
             #[must_use]
             pub fn generate() -> Self {
                 Self(Ulid::generate())
+            }
+
+            /// When it was made, by the clock of the machine that made it, in whole milliseconds.
+            #[must_use]
+            pub fn made_at(&self) -> Timestamp {
+                // The 48 bits of an id hold times that a timestamp cannot; no clock has shown them yet.
+                let millis = i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX);
+                Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX)
             }
         }
 

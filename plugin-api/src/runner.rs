@@ -249,7 +249,7 @@ pub struct RunnerDescription {
 pub enum SpawnError {
     /// Something lives under the name.
     #[error(
-        "a session named {name} is already live and is left alone; look at it with `{attach}`, and end it or register it before starting"
+        "a session named {name} is already live and is left alone; look at it with `{attach}`, end what runs there and start again, or take its conversation over with `the-loop sessions register`"
     )]
     Occupied {
         /// The name.

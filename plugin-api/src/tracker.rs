@@ -61,11 +61,11 @@ pub trait Desk: Send + Sync {
     /// When it was not written.
     async fn open(&self, by: &str, draft: &Draft) -> Result<Item, TrackerError>;
 
-    /// Every item, by ref.
+    /// Every item, by ref. One that is damaged costs itself and is named.
     ///
     /// # Errors
-    /// When the files cannot be read.
-    async fn list(&self) -> Result<Vec<Item>, TrackerError>;
+    /// When there is no reading them at all.
+    async fn list(&self) -> Result<DeskList, TrackerError>;
 
     /// Writes a comment as a person.
     ///
@@ -90,6 +90,15 @@ pub trait Desk: Send + Sync {
     /// # Errors
     /// When it was not written.
     async fn set_open(&self, by: &str, item: &WorkItemRef, open: bool) -> Result<Item, TrackerError>;
+}
+
+/// What a desk lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeskList {
+    /// The items, by ref.
+    pub items: Vec<Item>,
+    /// What could not be read, each with what is wrong with it.
+    pub damaged: Vec<String>,
 }
 
 /// A new item.

@@ -137,6 +137,13 @@ impl OperatorAct {
             Self::Register(registration) => &registration.item,
         }
     }
+
+    /// Whether the tracker is asked for the item. A start needs what is true now; what ends, holds or forgets a session is
+    /// about this machine's own records, and must work for an item that the tracker no longer has.
+    #[must_use]
+    pub fn needs_tracker(&self) -> bool {
+        matches!(self, Self::Command { command: Command::Start, .. } | Self::Register(_))
+    }
 }
 
 /// A conversation to take over.

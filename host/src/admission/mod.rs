@@ -331,6 +331,9 @@ impl Deciding {
         let loaded = admission.config.current();
         let verdict = match &waiting.inbound {
             Inbound::Event(event) => admission.decide(waiting.id, event, &loaded.config).await?,
+            Inbound::Operator(call) if !call.act.needs_tracker() => {
+                admission.decide_operator(waiting.id, call, admission.registry.item(call.act.item()))
+            }
             Inbound::Operator(call) => match dispatch.item(call.act.item()).await {
                 Ok(item) => admission.decide_operator(waiting.id, call, item),
                 Err(text) => Verdict::Refused(Refusal { reason: Reason::NoWorkItem, answer: None, text: Some(text) }),

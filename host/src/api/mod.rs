@@ -5,6 +5,7 @@ mod boundary;
 mod error;
 mod events;
 mod extract;
+mod hook;
 mod host;
 mod sessions;
 #[cfg(test)]
@@ -23,8 +24,11 @@ use axum::{
 
 use http::StatusCode;
 
-pub use self::boundary::{Boundary, boundary};
 use self::error::ApiError;
+pub use self::{
+    boundary::{Boundary, boundary},
+    hook::{SOCKET_ROUTES, inside},
+};
 use crate::{
     TheLoop,
     eventlog::{Event, EventType},

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt;
 
-use super::{Boundary, ROUTES, router};
+use super::{Boundary, ROUTES, SOCKET_ROUTES, router};
 use crate::{
     OpenOptions, TheLoop,
     eventlog::{self, Query, TypeGlob},
@@ -149,6 +149,11 @@ async fn sec_1_the_list_of_routes_is_what_is_served() {
             committed.contains(&format!("route | {method} {path} |")),
             "{method} {path} is not in admission/policy.txt"
         );
+    }
+    for (method, path) in SOCKET_ROUTES {
+        assert!(committed.contains(&format!("socket | {method} {path} |")), "{method} {path}");
+        let (status, _) = answer(&api.inside, request(method, path, &[], "{}")).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{path} is the socket's alone");
     }
 }
 

@@ -12,8 +12,11 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::UnixStream;
 
-use super::{CliError, Context};
-use crate::{service::Setup, state};
+use super::{CliError, Context, output::note};
+use crate::{
+    service::Setup,
+    state::{self, InstanceLock, LockState},
+};
 
 /// How long an answer may take: a graceful stop waits for its harness.
 const ANSWER: Duration = Duration::from_secs(120);
@@ -23,8 +26,9 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Talks to the service of a state root.
 pub(super) struct Client {
     root: PathBuf,
-    socket: PathBuf,
     actor: String,
+    /// What starts the service where none runs, if the config lets verbs do that (`service.autoStart`).
+    starter: Option<Context>,
 }
 
 /// What the service answered.
@@ -36,9 +40,14 @@ pub(super) struct Answer {
 impl Client {
     /// The service of this context's config; it need not run yet.
     pub(super) fn new(context: &Context) -> Result<Self, CliError> {
-        let root = Setup::read(&context.options)?.root;
-        let socket = state::find_socket(&root).unwrap_or_else(|| root.join("local/host.sock"));
-        Ok(Self { root, socket, actor: context.actor() })
+        let setup = Setup::read(&context.options)?;
+        let starter = setup.loaded.config.service.auto_start.then(|| context.clone());
+        Ok(Self { root: setup.root, actor: context.actor(), starter })
+    }
+
+    /// The same, for verbs that are about whether the service runs and never start it.
+    pub(super) fn of_running(context: &Context) -> Result<Self, CliError> {
+        Ok(Self { starter: None, ..Self::new(context)? })
     }
 
     /// The state root.
@@ -59,51 +68,81 @@ impl Client {
         accepted(self.request(Method::POST, path, Some(body)).await?)
     }
 
-    /// One request on one connection.
+    /// One request on one connection, to a service that is started first where the config says so.
     pub(super) async fn request(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer, CliError> {
+        if let Some(context) = &self.starter
+            && InstanceLock::state(&self.root.join("local/service.pid")) == LockState::Free
+        {
+            super::daemon::bring_up(context).await?;
+            note("the service did not run and was started (service.autoStart)");
+        }
         let away = || {
             CliError::unreachable(
                 "the service does not run or does not answer; `the-loop start` starts it, `the-loop status` says more",
             )
         };
-        let connected = tokio::time::timeout(CONNECT, UnixStream::connect(&self.socket)).await;
-        let stream = connected.map_err(|_| away())?.map_err(|_| away())?;
-        let answered = tokio::time::timeout(ANSWER, async {
-            let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-            // The connection ends with the request.
-            let driving = tokio::spawn(connection);
-            let request = Request::builder()
-                .method(method)
-                .uri(path)
-                .header("host", "localhost")
-                .header("content-type", "application/json")
-                .header("x-the-loop-actor", self.actor.as_str())
-                .header("x-the-loop-surface", "cli")
-                .body(Full::new(Bytes::from(body.map(Value::to_string).unwrap_or_default())));
-            let request = match request {
-                Ok(request) => request,
-                Err(error) => return Ok(Err(error)),
-            };
-            let response = sender.send_request(request).await?;
-            let status = response.status();
-            let bytes = response.into_body().collect().await?.to_bytes();
-            driving.abort();
-            let text = || Value::from(String::from_utf8_lossy(&bytes).into_owned());
-            Ok::<_, hyper::Error>(Ok(Answer {
-                status,
-                body: serde_json::from_slice(&bytes).unwrap_or_else(|_| text()),
-            }))
-        });
-        match answered.await {
+        let socket = state::find_socket(&self.root).unwrap_or_else(|| self.root.join("local/host.sock"));
+        let answered = tokio::time::timeout(ANSWER, send(&socket, method, path, body, &self.actor)).await;
+        match answered {
             Err(_) => Err(CliError::unreachable(format!(
                 "the service did not answer within {} s; `the-loop status` says more",
                 ANSWER.as_secs()
             ))),
-            Ok(Err(error)) => Err(away().because(error)),
-            Ok(Ok(Err(error))) => Err(CliError::usage("that cannot be asked of the service").because(error)),
-            Ok(Ok(Ok(answer))) => Ok(answer),
+            Ok(Err(cause @ SendError::Away(_))) => Err(away().because(cause)),
+            Ok(Err(cause @ SendError::Malformed(_))) => {
+                Err(CliError::usage("that cannot be asked of the service").because(cause))
+            }
+            Ok(Ok(answer)) => Ok(answer),
         }
     }
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SendError {
+    /// Nobody listens, or the connection broke.
+    #[error("{0}")]
+    Away(String),
+    /// The request cannot be written.
+    #[error(transparent)]
+    Malformed(#[from] http::Error),
+}
+
+impl From<hyper::Error> for SendError {
+    fn from(error: hyper::Error) -> Self {
+        Self::Away(error.to_string())
+    }
+}
+
+/// One request on one connection to the host's socket.
+pub(super) async fn send(
+    socket: &Path,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+    actor: &str,
+) -> Result<Answer, SendError> {
+    let connected = tokio::time::timeout(CONNECT, UnixStream::connect(socket)).await;
+    let stream = connected
+        .unwrap_or_else(|late| Err(std::io::Error::other(late)))
+        .map_err(|error| SendError::Away(error.to_string()))?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    // The connection ends with the request.
+    let driving = tokio::spawn(connection);
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+        .header("x-the-loop-actor", actor)
+        .header("x-the-loop-surface", "cli")
+        .body(Full::new(Bytes::from(body.map(Value::to_string).unwrap_or_default())))?;
+    let response = sender.send_request(request).await?;
+    let status = response.status();
+    let bytes = response.into_body().collect().await?.to_bytes();
+    driving.abort();
+    let text = || Value::from(String::from_utf8_lossy(&bytes).into_owned());
+    Ok(Answer { status, body: serde_json::from_slice(&bytes).unwrap_or_else(|_| text()) })
 }
 
 /// The body of a good answer; the service's own words for any other.

@@ -28,6 +28,9 @@ const UP: Duration = Duration::from_secs(30);
 /// How long it may take to end: what is in flight is finished first.
 const DOWN: Duration = Duration::from_secs(30);
 
+/// The size, in bytes, past which a start puts the earlier output aside.
+const LARGEST_OUT: u64 = 8 << 20;
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  the-loop start")]
 pub(super) struct StartArgs {
@@ -92,43 +95,8 @@ pub(super) fn run(context: Context, args: &RunArgs) -> Result<ExitCode, CliError
 }
 
 pub(super) fn start(context: &Context, args: &StartArgs) -> Result<ExitCode, CliError> {
-    let setup = Setup::read(&context.options)?;
-    let root = StateRoot::open(&setup.root).map_err(super::error::chained)?;
-    let lock = root.lock("service");
-    let mut started: Option<Started> = None;
-    let status = block_on(async {
-        let deadline = tokio::time::Instant::now() + UP;
-        loop {
-            // One that was ending when this began has ended by now.
-            if started.is_none() && InstanceLock::state(&lock) == LockState::Free {
-                started = Some(Started::spawn(context, &setup, &root)?);
-                waiting_for("waiting for the service to answer");
-            }
-            let client = Client::new(context)?;
-            let asked = client.request(Method::GET, "/api/v1/status", None);
-            match tokio::time::timeout_at(deadline, asked).await {
-                Ok(Ok(answer)) if answer.status.is_success() && holds(&lock, started.as_ref()) => {
-                    return Ok(answer.body);
-                }
-                _ => {}
-            }
-            if let Some(started) = &mut started
-                && let Ok(Some(exit)) = started.child.try_wait()
-            {
-                return Err(started.ended_early(&lock, exit));
-            }
-            if tokio::time::Instant::now() >= deadline {
-                let out = root.logs().join("service.out");
-                return Err(CliError::failed(format!(
-                    "the service did not answer within {} s; {} may say why, and `the-loop stop` ends it",
-                    UP.as_secs(),
-                    out.display()
-                )));
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    })?;
-    if started.is_none() {
+    let Up { lock, started, status } = block_on(bring_up(context))?;
+    if !started {
         let already = format!(
             "already running (pid {})",
             InstanceLock::holder(&lock).map_or("unknown".to_owned(), |pid| pid.to_string())
@@ -143,6 +111,53 @@ pub(super) fn start(context: &Context, args: &StartArgs) -> Result<ExitCode, Cli
     }
     print_status(args.format, &status)?;
     Ok(exit_of(&status))
+}
+
+/// A service that answers.
+pub(super) struct Up {
+    lock: PathBuf,
+    /// Whether it was started here; it ran already otherwise.
+    started: bool,
+    status: Value,
+}
+
+/// Makes sure that the service runs, and waits for proof: the lock is held and its status is answered (CLI-4).
+pub(super) async fn bring_up(context: &Context) -> Result<Up, CliError> {
+    let setup = Setup::read(&context.options)?;
+    let root = StateRoot::open(&setup.root).map_err(super::error::chained)?;
+    let lock = root.lock("service");
+    let mut started: Option<Started> = None;
+    let deadline = tokio::time::Instant::now() + UP;
+    loop {
+        // One that was ending when this began has ended by now.
+        if started.is_none() && InstanceLock::state(&lock) == LockState::Free {
+            started = Some(Started::spawn(context, &setup, &root)?);
+            waiting_for("waiting for the service to answer");
+        }
+        let client = Client::of_running(context)?;
+        // Boxed: a client may bring the service up, and this is what brings it up.
+        let asked = Box::pin(client.request(Method::GET, "/api/v1/status", None));
+        match tokio::time::timeout_at(deadline, asked).await {
+            Ok(Ok(answer)) if answer.status.is_success() && holds(&lock, started.as_ref()) => {
+                return Ok(Up { lock, started: started.is_some(), status: answer.body });
+            }
+            _ => {}
+        }
+        if let Some(started) = &mut started
+            && let Ok(Some(exit)) = started.child.try_wait()
+        {
+            return Err(started.ended_early(&lock, exit));
+        }
+        if tokio::time::Instant::now() >= deadline {
+            let out = root.logs().join("service.out");
+            return Err(CliError::failed(format!(
+                "the service did not answer within {} s; {} may say why, and `the-loop stop` ends it",
+                UP.as_secs(),
+                out.display()
+            )));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// Whether the lock is held by the process that was started here, or by the one that was found.
@@ -163,6 +178,10 @@ impl Started {
     fn spawn(context: &Context, setup: &Setup, root: &StateRoot) -> Result<Self, CliError> {
         let out = root.logs().join("service.out");
         let failed = |error| CliError::failed(format!("{} cannot be written", out.display())).because(error);
+        if out.symlink_metadata().is_ok_and(|meta| meta.len() > LARGEST_OUT) {
+            // One that cannot be renamed is written to further.
+            let _ = std::fs::rename(&out, out.with_extension("out.1"));
+        }
         let no_link = nix::fcntl::OFlag::O_NOFOLLOW.bits();
         let mut options = OpenOptions::new();
         options.create(true).append(true).mode(0o600).custom_flags(no_link);
@@ -261,7 +280,7 @@ pub(super) fn status(context: &Context, args: &StatusArgs) -> Result<ExitCode, C
         print_status(args.format, &status)?;
         return Ok(ExitCode::from(1));
     }
-    let client = Client::new(context)?;
+    let client = Client::of_running(context)?;
     let status = block_on(async { client.get("/api/v1/status").await })?;
     print_status(args.format, &status)?;
     Ok(exit_of(&status))

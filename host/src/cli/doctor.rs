@@ -38,7 +38,8 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         Some(path) => tell(true, format!("config {}", path.display()))?,
         None => tell(true, "no config file: the defaults are in force".to_owned())?,
     }
-    for warning in &setup.loaded.warnings {
+    // The empty list of people is told below, as what it is.
+    for warning in setup.loaded.warnings.iter().filter(|warning| warning.key != "routing.authorizedUsers") {
         tell(true, format!("config: {warning}"))?;
     }
     if setup.loaded.config.routing.authorized_users.is_empty() {

@@ -26,9 +26,8 @@ pub(super) fn watch(args: &WatchArgs) -> Result<ExitCode, CliError> {
 
 pub(super) fn demo_agent() -> Result<ExitCode, CliError> {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
-    let root = PathBuf::from(variable("THE_LOOP_STATE_ROOT"));
-    let settings = agent::Settings::new(&root, &variable("THE_LOOP_CONVERSATION"), variable("THE_LOOP_RESUME") == "1")
-        .map_err(chained)?;
+    let file = PathBuf::from(variable("THE_LOOP_TRANSCRIPT"));
+    let settings = agent::Settings::new(file, variable("THE_LOOP_RESUME") == "1").map_err(chained)?;
     let input = std::io::stdin().as_fd().try_clone_to_owned().map_err(chained)?;
     agent::run(&settings, input, std::io::stdout()).map_err(chained)?;
     Ok(ExitCode::SUCCESS)

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use the_loop_plugin_api::{
     Tracker, WorkItemRef,
     event::ItemState,
-    tracker::{Desk, Draft, TrackerError},
+    tracker::{Desk, DeskList, Draft, TrackerError},
 };
 
 use super::{
     CliError, Context, block_on,
-    output::{self, Format, say},
+    output::{self, Format, note, say},
 };
 use crate::service::desk;
 
@@ -154,10 +154,11 @@ async fn act(tracker: &dyn Tracker, desk: &dyn Desk, actor: &str, verb: Verb) ->
             say(item.reference)?;
         }
         Verb::List { format } => {
-            let items = desk.list().await.map_err(refused)?;
+            let DeskList { items, damaged } = desk.list().await.map_err(refused)?;
             let rows: Vec<Value> = items.iter().map(|item| json!({"ref": item.reference, "state": item.state, "title": item.title, "labels": item.labels, "author": item.author.login()})).collect();
             let columns = [("REF", "/ref"), ("STATE", "/state"), ("LABELS", "/labels"), ("TITLE", "/title")];
             output::rows(format, &rows, &columns, "there is no item; `the-loop items new` opens one")?;
+            damaged.iter().for_each(|problem| note(format_args!("left out: {problem}")));
         }
         Verb::Show { item, format } => {
             let item = parse(&item)?;

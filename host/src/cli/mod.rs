@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod error;
 mod events;
+mod hook;
 mod init;
 mod internal;
 mod items;
@@ -71,6 +72,8 @@ enum Verb {
     PaneWatch(internal::WatchArgs),
     #[command(hide = true, name = "demo-agent")]
     DemoAgent,
+    #[command(hide = true)]
+    Hook,
 }
 
 /// Runs the program; the exit code says how it went: 0 done, 1 refused or failed, 2 usage, 3 service not reachable (CLI-1).
@@ -95,6 +98,7 @@ pub fn main() -> ExitCode {
 }
 
 /// What a verb needs to know of its surroundings.
+#[derive(Clone)]
 struct Context {
     options: OpenOptions,
 }
@@ -137,6 +141,7 @@ impl Cli {
             Verb::Launch(args) => Ok(internal::launch(&args)),
             Verb::PaneWatch(args) => internal::watch(&args),
             Verb::DemoAgent => internal::demo_agent(),
+            Verb::Hook => Ok(hook::run()),
             Verb::Init(args) => init::run(&context("cli")?, &args),
             Verb::Demo(args) => demo::run(&context("cli")?, &args),
             Verb::Doctor(args) => doctor::run(&context("cli")?, &args),

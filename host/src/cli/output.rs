@@ -48,8 +48,8 @@ pub(super) fn waiting_for(what: &str) {
 /// Prints rows.
 pub(super) fn rows(format: Format, rows: &[Value], columns: &[Column], empty: &str) -> Result<(), OutputError> {
     match format {
-        Format::Json => say(format_args!("{:#}", Value::from(rows.to_vec()))),
-        Format::Jsonl => rows.iter().try_for_each(say),
+        Format::Json => say(json(&format!("{:#}", Value::from(rows.to_vec())))),
+        Format::Jsonl => rows.iter().try_for_each(|row| say(json(&row.to_string()))),
         Format::Table if rows.is_empty() => {
             note(empty);
             Ok(())
@@ -61,10 +61,28 @@ pub(super) fn rows(format: Format, rows: &[Value], columns: &[Column], empty: &s
 /// Prints one value.
 pub(super) fn one(format: Format, value: &Value, lines: impl FnOnce(&Value) -> String) -> Result<(), OutputError> {
     match format {
-        Format::Json => say(format_args!("{value:#}")),
-        Format::Jsonl => say(value),
+        Format::Json => say(json(&format!("{value:#}"))),
+        Format::Jsonl => say(json(&value.to_string())),
         Format::Table => say(lines(value).trim_end()),
     }
+}
+
+/// JSON in which no character acts on a terminal or on how the line reads: each such one stands as its escape, which is the
+/// same text to whoever parses it.
+fn json(text: &str) -> String {
+    use std::fmt::Write;
+    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
+        // Line feeds and spaces outside texts are the layout; inside texts the serialiser has escaped them.
+        if c == '\n' || crate::sessions::text::sanitise(c.encode_utf8(&mut [0; 4])).contains(c) {
+            out.push(c);
+        } else {
+            // Writing to a text cannot fail. Characters past the first plane are two escapes.
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
+                let _ = write!(out, "\\u{unit:04x}");
+            });
+        }
+        out
+    })
 }
 
 /// The width of the terminal, or none where there is no terminal to fit.
@@ -137,6 +155,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn cli_1_json_holds_nothing_that_acts_on_a_terminal_and_reads_back_the_same() {
+        let value = json!({"title": "a\u{202e}b\u{200b}\u{9b}31m\n\u{e0041}\u{1f512}"});
+        let printed = super::json(&value.to_string());
+        assert!(printed.is_ascii() || printed.contains('\u{1f512}'), "{printed}");
+        assert!(!printed.contains(['\u{202e}', '\u{200b}', '\u{9b}', '\u{e0041}']), "{printed}");
+        assert_eq!(serde_json::from_str::<Value>(&printed).unwrap(), value);
+    }
 
     #[test]
     fn cli_1_a_table_fits_and_no_cell_moves_the_cursor() {

@@ -158,7 +158,17 @@ impl Db {
         at: Timestamp,
     ) -> Result<Moved, DbError> {
         let entry = ReceiptEntry { receipt: to, at, evidence, reason };
-        self.workers.write(Size::Several, move |batch| transition(batch.connection, id, &entry)).await
+        self.workers.write(Size::Several, move |batch| transition(batch.connection, id, &entry, Mark::Cleared)).await
+    }
+
+    /// Notes why a queued delivery waits. Its mark of [`Db::mark_writing`] stays: a text that stands in the composer waits
+    /// too, and must not look after a crash as if no byte of it had been written.
+    ///
+    /// # Errors
+    /// [`DbError::Impossible`] when it is not queued, [`DbError::NoSuchDelivery`], or when it cannot be recorded.
+    pub async fn note_wait(&self, id: DeliveryId, reason: String, at: Timestamp) -> Result<Moved, DbError> {
+        let entry = ReceiptEntry { receipt: Receipt::Queued, at, evidence: "host".to_owned(), reason: Some(reason) };
+        self.workers.write(Size::Several, move |batch| transition(batch.connection, id, &entry, Mark::Kept)).await
     }
 
     /// Records that a byte may be written from now on: after a crash, a delivery with this mark is settled from the
@@ -272,7 +282,19 @@ fn current(connection: &Connection, id: DeliveryId) -> Result<(i64, Receipt, boo
     found.ok_or_else(|| DbError::NoSuchDelivery(id).into())
 }
 
-pub(super) fn transition(connection: &Connection, id: DeliveryId, entry: &ReceiptEntry) -> Result<Moved, Fault> {
+/// What a transition makes of the mark of [`Db::mark_writing`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    Cleared,
+    Kept,
+}
+
+pub(super) fn transition(
+    connection: &Connection,
+    id: DeliveryId,
+    entry: &ReceiptEntry,
+    mark: Mark,
+) -> Result<Moved, Fault> {
     let (seq, from, writing) = current(connection, id)?;
     let to = entry.receipt;
     match from.step(to) {
@@ -283,10 +305,10 @@ pub(super) fn transition(connection: &Connection, id: DeliveryId, entry: &Receip
     }
     connection
         .prepare_cached(
-            "UPDATE deliveries SET receipt = :receipt, reason = :reason, changed_at = :at, writing = 0 WHERE seq = :seq",
+            "UPDATE deliveries SET receipt = :receipt, reason = :reason, changed_at = :at, writing = writing AND :kept WHERE seq = :seq",
         )?
         .execute(named_params! {
-            ":receipt": Spelled(to), ":reason": entry.reason, ":at": At(entry.at), ":seq": seq,
+            ":receipt": Spelled(to), ":reason": entry.reason, ":at": At(entry.at), ":seq": seq, ":kept": mark == Mark::Kept,
         })?;
     // A wait that goes on for the same reason is no new step.
     let mut last = connection
@@ -294,7 +316,7 @@ pub(super) fn transition(connection: &Connection, id: DeliveryId, entry: &Receip
     let same = last.query_row([seq], |row| {
         Ok(spelled::<Receipt>(row, "receipt")? == to && row.get::<_, Option<String>>("reason")? == entry.reason)
     })?;
-    if !same || writing {
+    if !same || (writing && mark == Mark::Cleared) {
         record(connection, seq, entry)?;
     }
     Ok(Moved::Yes)

@@ -12,7 +12,7 @@ use the_loop_plugin_api::{DeliveryId, EventId};
 use super::{
     DbError, Receipt, ReceiptEntry,
     columns::{Spelled, spelled},
-    deliveries,
+    deliveries::{self, Mark},
     error::Fault,
     open::{self, Files},
 };
@@ -134,7 +134,7 @@ fn mark_unknown(path: &Path, now: Timestamp) -> Result<(Vec<DeliveryId>, Vec<Eve
         .collect::<Result<_, _>>()?;
     for id in &queued {
         let (receipt, evidence, reason) = (Receipt::Uncertain, "repair".to_owned(), Some(REASON.to_owned()));
-        deliveries::transition(&transaction, *id, &ReceiptEntry { receipt, at: now, evidence, reason })?;
+        deliveries::transition(&transaction, *id, &ReceiptEntry { receipt, at: now, evidence, reason }, Mark::Cleared)?;
     }
     for id in &events {
         transaction.execute("UPDATE ledger SET done = 1 WHERE event = ?1", [Spelled(*id)])?;

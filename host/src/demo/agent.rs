@@ -1,9 +1,9 @@
 //! The demo agent: a small terminal program that stands where a coding agent stands, run as `the-loop demo-agent`.
 //!
 //! It does what the host relies on in an agent and nothing else: it switches bracketed paste on when it takes input, reads
-//! its terminal raw, takes a paste as text and a return as the end of a prompt, keeps its conversation in a file by the id
-//! it was given, takes it up again when told to, and ends on the polite signal. What it records is exactly what was pasted,
-//! so its file is evidence of what arrived (DEL-1, DEL-2).
+//! its terminal raw, takes a paste as text and a return as the end of a prompt, keeps its conversation in the file that it
+//! is told, takes it up again when told to, and ends on the polite signal. What it records is exactly what was pasted, so
+//! its file is evidence of what arrived (DEL-1, DEL-2, REL-3).
 
 mod composer;
 mod conversation;
@@ -33,17 +33,12 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Names the conversation `id`, which is kept under `state_root`, as a new one or as one to take up again.
+    /// Names the file in which the conversation is kept, a new one or one to take up again.
     ///
     /// # Errors
-    /// When `id` is not 8 to 64 letters, digits and dashes: it becomes a file's name.
-    pub fn new(state_root: &std::path::Path, id: &str, resume: bool) -> Result<Self, AgentError> {
-        let legal = (8..=64).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-        if !legal {
-            return Err(AgentError::NoConversation { id: id.chars().take(80).collect() });
-        }
-        let file = state_root.join("local/demo-agent").join(format!("{id}.jsonl"));
-        Ok(Self { file, resume })
+    /// When no file is named.
+    pub fn new(file: PathBuf, resume: bool) -> Result<Self, AgentError> {
+        if file.as_os_str().is_empty() { Err(AgentError::NoConversation) } else { Ok(Self { file, resume }) }
     }
 
     /// The conversation's entries so far, for whoever checks what arrived.
@@ -58,12 +53,9 @@ impl Settings {
 /// Why the demo agent cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The conversation has no usable id.
-    #[error("{id:?} is no conversation id; set THE_LOOP_CONVERSATION to 8 to 64 letters, digits and dashes")]
-    NoConversation {
-        /// The id.
-        id: String,
-    },
+    /// No file is named to keep the conversation in.
+    #[error("THE_LOOP_TRANSCRIPT names no file to keep the conversation in; the harness `shell` sets it")]
+    NoConversation,
     /// There is nothing to take up again.
     #[error("no conversation is kept in {}; start without THE_LOOP_RESUME to begin one", path.display())]
     NothingToResume {

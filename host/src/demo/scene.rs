@@ -64,7 +64,7 @@ impl Scene {
         // JSON is YAML, so a path with any character in it stays one text.
         let quoted = |path: &Path| Value::from(path.display().to_string()).to_string();
         format!(
-            "version: '1'\nstate: {{root: {root}}}\nservice: {{port: 0}}\nrouting:\n  enabled: true\n  authorizedUsers: [{PERSON}]\n  \
+            "version: '1'\nstate: {{root: {root}}}\nservice: {{port: 0, autoStart: false}}\nrouting:\n  enabled: true\n  authorizedUsers: [{PERSON}]\n  \
              spawnOnUnmatched: labeled\n  defaultHarness: shell\n  harnessArgs: {{shell: [{program}, demo-agent]}}\n  spawnWorkdir: {work}\n  \
              tmux: {{socketName: {socket}}}\n",
             root = quoted(&self.root.join("state")),
@@ -154,8 +154,9 @@ impl Scene {
         id: &str,
         wanted: impl Fn(&[Entry]) -> bool,
     ) -> Result<Vec<Entry>, DemoError> {
-        let settings = Settings::new(&self.root.join("state"), id, true)
-            .map_err(|error| DemoError::Step { step, problem: error.to_string() })?;
+        let file = self.root.join("state/local/plugins/shell").join(format!("{id}.jsonl"));
+        let settings =
+            Settings::new(file, true).map_err(|error| DemoError::Step { step, problem: error.to_string() })?;
         let deadline = Instant::now() + PATIENCE;
         loop {
             // There is no file before the first prompt.

@@ -29,7 +29,7 @@ use crate::{
     dispatch::Dispatch,
     eventlog::{EventLog, EventLogError, LogOptions},
     plugins::{Linked, Plugins, PluginsError, Surroundings},
-    sessions::{core::Core, registry::Registry},
+    sessions::{core::Core, registry::Registry, signals::Signals},
     state::{SessionRecord, SessionStatus, StateError, StateRoot, Store},
 };
 
@@ -199,6 +199,7 @@ impl TheLoop {
             environment: options.environment.clone(),
             tasks: TaskTracker::new(),
             stop,
+            signals: Signals::default(),
             waiting: std::sync::Mutex::default(),
         });
         Ok(Self {

@@ -21,6 +21,7 @@ use crate::{
     admission::policy::Policy,
     api,
     eventlog::{Event, EventType, Level},
+    hooks,
     sessions::reconcile,
     state::{InstanceLock, LockError, SocketFolders, StateError, durable},
 };
@@ -118,23 +119,26 @@ impl TheLoop {
         self.write_service_file(api_address)?;
 
         let serving = TaskTracker::new();
+        // First of all what harnesses said while nobody listened: it may name a dialog that is open.
+        self.take_spooled().await;
         reconcile::take_up(&core, &self.admission, &self.dispatch).await;
         serving.spawn(deciding.run(Arc::clone(&self.dispatch), core.stop.clone()));
         ingress::start(&core, &self.ingress, &core.stop, &serving).await;
         self.announce(api_address);
         // Answered only from here on, so that whoever gets an answer sees a host that is up; callers before wait.
-        let router = api::router(self.clone());
         if let Some(Bound { listener, boundary, .. }) = bound {
-            let bounded = api::boundary(router.clone(), boundary);
+            let bounded = api::boundary(api::router(self.clone()), boundary);
             serving.spawn(http::serve_tcp(listener, bounded, core.stop.clone()));
         }
-        serving.spawn(http::serve_unix(unix, router, core.stop.clone()));
+        serving.spawn(http::serve_unix(unix, api::inside(self.clone()), core.stop.clone()));
         ready(&Ready { api: api_address, socket: socket.clone(), services: self.status().await.services });
 
         let mut snapshot = tokio::time::interval(SNAPSHOT);
+        let mut spool = tokio::time::interval(hooks::LOOK);
         loop {
             tokio::select! {
                 _ = snapshot.tick() => self.snapshot().await,
+                _ = spool.tick() => self.take_spooled().await,
                 _ = hangup.recv() => {}
                 _ = terminate.recv() => break,
                 _ = interrupt.recv() => break,
@@ -278,9 +282,6 @@ impl TheLoop {
                     .level(Level::Warning),
             )
         };
-        if loaded.config.routing.authorized_users.is_empty() {
-            warn("routing.authorizedUsers is empty: every human action is refused");
-        }
         // ARM-1: those who come from label-alone must be able to see which of the two is in force.
         if policy.requires_start() {
             log.emit(Event::new(EventType::HostWarning).with("subject", "arming").with("detail", "a labelled item waits for an authorized start command (routing.control.requireStartCommand: true)").level(Level::Info));

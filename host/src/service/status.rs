@@ -76,9 +76,6 @@ impl TheLoop {
                 "routing.defaultHarness is {harness:?}, which is not linked: nothing can be started; `the-loop plugins` lists what is"
             ));
         }
-        if loaded.config.routing.authorized_users.is_empty() {
-            warnings.push("routing.authorizedUsers is empty: every human action is refused".to_owned());
-        }
         warnings.extend(
             self.core
                 .registry

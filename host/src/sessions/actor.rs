@@ -10,7 +10,7 @@ use tokio::{
 
 use super::{
     core::Core,
-    deliver::{self, Attempt, Write},
+    deliver::{self, Attempt, Doubt, Write},
     end, prompt,
     registry::Phase,
     retries::Spawning,
@@ -45,13 +45,42 @@ struct Text {
     /// Since when it is held without a pause in between.
     held_since: Option<Instant>,
     provenance: Option<Provenance>,
+    way: Way,
+}
+
+/// How far a text is on its way into the terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Way {
+    /// No byte of it was written.
+    Unwritten,
     /// It stands in the composer, and only its return is missing.
-    pasted: bool,
+    Pasted,
+    /// It may have been written, and the transcript is asked (REL-3).
+    Doubtful {
+        /// Why nobody knows.
+        why: String,
+        /// When a bare return was sent, which submits what stands in the composer.
+        returned: Option<Instant>,
+    },
+}
+
+impl Text {
+    fn new(row: DeliveryRow, provenance: Option<Provenance>) -> Self {
+        let way = if row.writing {
+            let why = "the host ended between the paste and its record".to_owned();
+            Way::Doubtful { why, returned: None }
+        } else {
+            Way::Unwritten
+        };
+        Self { row, held: None, held_since: None, provenance, way }
+    }
 }
 
 /// How long a held text waits before its gates are looked at again: soon at first, then ever less often.
 const FIRST_LOOK: Duration = Duration::from_millis(20);
 const LAST_LOOK: Duration = Duration::from_millis(500);
+/// How long after a bare return a transcript may take to show what was in the composer: harnesses write with a delay.
+const WRITTEN_DOWN: Duration = Duration::from_secs(3);
 
 struct Actor {
     core: Arc<Core>,
@@ -93,24 +122,13 @@ async fn wait(span: Option<Duration>) {
 }
 
 impl Actor {
-    /// Texts of an earlier process that were never written go on in order; those that may have been written are settled.
+    /// Texts of an earlier process go on in order; of those that may have been written the transcript is asked first.
     async fn take_up(&mut self) {
         match self.core.db.queued(&self.item.to_string()).await {
             Ok(rows) => {
                 for row in rows {
-                    if row.writing {
-                        deliver::settle_interrupted(&self.core, &self.item, &row).await;
-                        self.residue = true;
-                    } else {
-                        self.core.count_waiting(&self.item, 1);
-                        self.texts.push_back(Text {
-                            row,
-                            held: None,
-                            held_since: None,
-                            provenance: None,
-                            pasted: false,
-                        });
-                    }
+                    self.core.count_waiting(&self.item, 1);
+                    self.texts.push_back(Text::new(row, None));
                 }
             }
             Err(error) => self.core.warn(&self.item, format!("waiting texts cannot be read: {error}")),
@@ -120,7 +138,11 @@ impl Actor {
     fn until_next_look(&self) -> Option<Duration> {
         let takes = self.core.registry.standing(&self.item).phase == Phase::Live && !self.spawning.is_waiting();
         let head = self.texts.front().filter(|_| takes)?;
-        Some(if head.held.is_some() { self.look } else { Duration::ZERO })
+        Some(match head.way {
+            Way::Doubtful { returned: Some(_), .. } => LAST_LOOK,
+            _ if head.held.is_some() => self.look,
+            _ => Duration::ZERO,
+        })
     }
 
     async fn job(&mut self, job: Job) {
@@ -282,7 +304,14 @@ impl Actor {
                 self.core.registry.settle(&self.item, Phase::Live);
                 Ok(Effect::Noop)
             }
-            Err(text) => Err(text),
+            Err(text) => {
+                // A start that is given up leaves nothing that texts could wait for.
+                if !self.spawning.will_retry() {
+                    self.core.registry.settle(&self.item, Phase::Live);
+                    self.drop_texts("session-dead").await;
+                }
+                Err(text)
+            }
         }
     }
 
@@ -293,7 +322,7 @@ impl Actor {
         self.texts.retain(|text| text.row.source != spawn::PROMPT_SOURCE);
         let gone = isize::try_from(before - self.texts.len()).unwrap_or(isize::MAX);
         self.core.count_waiting(&self.item, 1 - gone);
-        self.texts.push_front(Text { row, held: None, held_since: None, provenance: None, pasted: false });
+        self.texts.push_front(Text::new(row, None));
     }
 
     /// A start that did not come up is tried again without a new comment (CTL-9).
@@ -371,13 +400,7 @@ impl Actor {
                 if let Some(upstream) = &provenance.upstream.delivery_id {
                     self.core.registry.note(&self.item, |record| record.remember_delivery(upstream.clone()));
                 }
-                self.texts.push_back(Text {
-                    row,
-                    held: None,
-                    held_since: None,
-                    provenance: Some(provenance.clone()),
-                    pasted: false,
-                });
+                self.texts.push_back(Text::new(row, Some(provenance.clone())));
                 crate::drills::point("delivery:queued");
                 Outcome::Queued { delivery: id }
             }
@@ -395,57 +418,116 @@ impl Actor {
             }
         }
         let Some(head) = self.texts.front() else { return };
-        let write = if head.pasted { Write::Return } else { Write::Text };
-        let attempt = deliver::attempt(&self.core, &self.item, &head.row, write).await;
-        match attempt {
-            Attempt::Settled { delivered } => {
-                self.look = FIRST_LOOK;
-                self.residue = !delivered;
-                if let Some(text) = self.texts.pop_front() {
-                    self.core.count_waiting(&self.item, -1);
-                    if let (true, Some(provenance)) = (delivered, text.provenance) {
-                        let (core, item) = (Arc::clone(&self.core), self.item.clone());
-                        self.core
-                            .tasks
-                            .spawn(async move { ticket::react(&core, &item, &provenance, Mood::Completed).await });
-                    }
-                }
-            }
+        let write = match &head.way {
+            Way::Unwritten => Write::Text,
+            Way::Pasted => Write::Return,
+            Way::Doubtful { .. } => return self.settle_doubt().await,
+        };
+        match deliver::attempt(&self.core, &self.item, &head.row, write).await {
+            Attempt::Delivered => self.arrived().await,
             Attempt::Held(reason) => self.hold(reason).await,
             Attempt::Pasted(reason) => {
-                if let Some(head) = self.texts.front_mut() {
-                    head.pasted = true;
-                }
+                self.set_way(Way::Pasted);
                 self.hold(reason).await;
             }
+            Attempt::Doubtful { error } => self.set_way(Way::Doubtful { why: error, returned: None }),
             Attempt::NoProcess => {
                 // A new process has an empty composer.
                 self.residue = false;
-                if let Some(head) = self.texts.front_mut() {
-                    head.pasted = false;
-                }
+                self.set_way(Way::Unwritten);
                 self.respawn().await;
             }
         }
     }
 
+    fn set_way(&mut self, way: Way) {
+        if let Some(head) = self.texts.front_mut() {
+            head.way = way;
+        }
+    }
+
+    /// The head of the queue is in the session.
+    async fn arrived(&mut self) {
+        self.look = FIRST_LOOK;
+        let Some(text) = self.texts.pop_front() else { return };
+        self.core.count_waiting(&self.item, -1);
+        if let Some(provenance) = text.provenance {
+            let (core, item) = (Arc::clone(&self.core), self.item.clone());
+            self.core.tasks.spawn(async move { ticket::react(&core, &item, &provenance, Mood::Completed).await });
+        }
+    }
+
+    /// A text that may have been written is settled from the transcript (REL-3): found, it has arrived; provably absent, it
+    /// is delivered again under the same id; where nothing tells, a person has to look, and it is never repeated.
+    async fn settle_doubt(&mut self) {
+        let Some(head) = self.texts.front() else { return };
+        let Way::Doubtful { why, returned } = &head.way else { return };
+        let (row, why, returned) = (head.row.clone(), why.clone(), *returned);
+        match deliver::doubt(&self.core, &self.item, &row).await {
+            Doubt::Arrived => {
+                deliver::settle(&self.core, &self.item, &row, Receipt::Delivered, None, "transcript").await;
+                self.arrived().await;
+            }
+            Doubt::Absent => self.deliver_again(&row).await,
+            Doubt::Unknowable => self.give_up_on(&row, Receipt::Uncertain, &why).await,
+            Doubt::NotYet { busy } => {
+                if returned.is_some_and(|at| at.elapsed() < WRITTEN_DOWN) || (busy && returned.is_some()) {
+                    return self.bounded(HoldReason::NotReady).await;
+                }
+                // What may stand in the composer is submitted, so that nothing is glued to it and the transcript tells.
+                match deliver::flush(&self.core, &self.item).await {
+                    Some(reason) => self.hold(reason).await,
+                    None if returned.is_some() => self.deliver_again(&row).await,
+                    None => self.set_way(Way::Doubtful { why, returned: Some(Instant::now()) }),
+                }
+            }
+        }
+    }
+
+    async fn deliver_again(&mut self, row: &DeliveryRow) {
+        deliver::again(&self.core, row).await;
+        if let Some(head) = self.texts.front_mut() {
+            head.row.writing = false;
+            head.way = Way::Unwritten;
+        }
+    }
+
+    /// The head of the queue is settled without having arrived, as far as anybody knows.
+    async fn give_up_on(&mut self, row: &DeliveryRow, receipt: Receipt, why: &str) {
+        deliver::settle(&self.core, &self.item, row, receipt, Some(why), "host").await;
+        self.residue = receipt == Receipt::Uncertain;
+        self.texts.pop_front();
+        self.core.count_waiting(&self.item, -1);
+    }
+
     /// A text waits, in order, with its reason in the receipt, for as long as the bound allows (DEL-5).
     async fn hold(&mut self, reason: HoldReason) {
-        let bound = Duration::from_secs(self.core.config.current().config.routing.delivery_hold_seconds);
         let Some(head) = self.texts.front_mut() else { return };
         if head.held.as_ref() == Some(&reason) {
             self.look = (self.look * 2).min(LAST_LOOK);
         } else {
             self.look = FIRST_LOOK;
             deliver::note_hold(&self.core, &self.item, &head.row, &reason).await;
-            head.held = Some(reason);
+            head.held = Some(reason.clone());
         }
-        let waited = head.held_since.get_or_insert_with(Instant::now).elapsed();
-        if waited > bound {
-            let row = head.row.clone();
-            deliver::settle(&self.core, &self.item, &row, Receipt::Failed, Some("hold-expired"), "host").await;
-            self.texts.pop_front();
-            self.core.count_waiting(&self.item, -1);
+        self.bounded(reason).await;
+    }
+
+    /// The bound of a wait: what ran out of time is given up, as a failure or, where it may have been written, as a doubt.
+    async fn bounded(&mut self, reason: HoldReason) {
+        let bound = Duration::from_secs(self.core.config.current().config.routing.delivery_hold_seconds);
+        let Some(head) = self.texts.front_mut() else { return };
+        if head.held_since.get_or_insert_with(Instant::now).elapsed() <= bound {
+            return;
+        }
+        let row = head.row.clone();
+        match &head.way {
+            Way::Unwritten => self.give_up_on(&row, Receipt::Failed, "hold-expired").await,
+            Way::Pasted => self.give_up_on(&row, Receipt::Failed, "submit-unconfirmed").await,
+            Way::Doubtful { why, .. } => {
+                let why = format!("{why}; then it waited too long: {}", reason.as_str());
+                self.give_up_on(&row, Receipt::Uncertain, &why).await;
+            }
         }
     }
 

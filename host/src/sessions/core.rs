@@ -10,7 +10,7 @@ use the_loop_plugin_api::{Clock, EventId, Harness, Runner, Tracker, WorkItemRef,
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::registry::Registry;
+use super::{registry::Registry, signals::Signals};
 use crate::{
     config::ConfigWatch,
     db::Db,
@@ -45,6 +45,8 @@ pub struct Core {
     pub(crate) tasks: TaskTracker,
     /// Cancelled when the host stops.
     pub(crate) stop: CancellationToken,
+    /// What harnesses said of themselves by hook.
+    pub(crate) signals: Signals,
     /// How many jobs and texts wait, by item.
     pub(crate) waiting: Mutex<HashMap<WorkItemRef, usize>>,
 }

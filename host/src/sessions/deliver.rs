@@ -7,12 +7,17 @@ use std::sync::{
 
 use async_trait::async_trait;
 use the_loop_plugin_api::{
-    Delivery, DeliveryId, Harness, HarnessState, Runner, RunnerHandle, WorkItemRef,
+    Delivery, DeliveryId, Harness, HarnessState, Liveness, Runner, RunnerHandle, WorkItemRef,
     delivery::{DeliveryOutcome, HoldReason, InputGate, Readiness},
     harness::ProcessFacts,
 };
 
-use super::{core::Core, registry::Phase};
+use super::{
+    core::Core,
+    registry::Phase,
+    signals,
+    transcript::{self, Told},
+};
 use crate::{
     db::{DeliveryRow, Receipt},
     eventlog::{Event, EventType, Level},
@@ -21,17 +26,19 @@ use crate::{
 
 /// What came of one try to deliver a text.
 pub(crate) enum Attempt {
-    /// It is settled, one way or the other.
-    Settled {
-        /// Whether it reached the session.
-        delivered: bool,
-    },
+    /// It reached the session.
+    Delivered,
     /// No byte was written; it waits for this.
     Held(HoldReason),
     /// No byte was written; there is no process to write to.
     NoProcess,
     /// The text stands in the composer, and its return was withheld for this.
     Pasted(HoldReason),
+    /// It may have been written, for all that the runner can tell: the transcript is asked (DEL-7).
+    Doubtful {
+        /// What the runner says.
+        error: String,
+    },
 }
 
 /// What is to be written.
@@ -53,7 +60,7 @@ pub(crate) async fn attempt(core: &Arc<Core>, item: &WorkItemRef, row: &Delivery
     // The semaphore is closed by nobody; were it, the host would be stopping.
     let Ok(_permit) = core.permits.acquire().await else { return Attempt::Held(HoldReason::NotReady) };
     let facts = process_facts(core, &*runner, &handle, &record);
-    let readiness = effective_readiness(core, &*harness, &facts).await;
+    let readiness = effective_readiness(core, item, &*harness, &facts).await;
     let gate = Arc::new(Gate {
         core: Arc::clone(core),
         item: item.clone(),
@@ -66,7 +73,9 @@ pub(crate) async fn attempt(core: &Arc<Core>, item: &WorkItemRef, row: &Delivery
     let text = if write == Write::Text { row.text.clone() } else { String::new() };
     let delivery = Delivery::new(core.key(), row.id, text, readiness, gate.clone());
     let outcome = runner.deliver(&handle, &delivery).await;
-    crate::drills::point("delivery:written");
+    if outcome == DeliveryOutcome::Delivered {
+        crate::drills::point("delivery:written");
+    }
     // What wrote no byte must not look, after a crash, as if it might have (DEL-7).
     if gate.writing.load(Ordering::SeqCst)
         && write == Write::Text
@@ -78,16 +87,15 @@ pub(crate) async fn attempt(core: &Arc<Core>, item: &WorkItemRef, row: &Delivery
     match outcome {
         DeliveryOutcome::Delivered => {
             settle(core, item, row, Receipt::Delivered, None, "runner").await;
-            core.log.emit(
-                Event::new(EventType::DispatchSucceeded)
-                    .with("work_item", item)
-                    .with("harness", &record.harness)
-                    .with("via", &handle.runner)
-                    .with("delivery", row.id),
-            );
+            let succeeded = Event::new(EventType::DispatchSucceeded)
+                .with("work_item", item)
+                .with("harness", &record.harness)
+                .with("via", &handle.runner)
+                .with("delivery", row.id);
+            core.log.emit(succeeded);
             let now = core.clock.now();
             core.registry.note(item, |record| record.last_event_at = now);
-            Attempt::Settled { delivered: true }
+            Attempt::Delivered
         }
         DeliveryOutcome::Held(reason) => Attempt::Held(reason),
         DeliveryOutcome::NotWritten { error } => {
@@ -96,10 +104,7 @@ pub(crate) async fn attempt(core: &Arc<Core>, item: &WorkItemRef, row: &Delivery
         }
         DeliveryOutcome::Gone { .. } => Attempt::NoProcess,
         DeliveryOutcome::Unsubmitted(reason) => Attempt::Pasted(reason),
-        DeliveryOutcome::Uncertain { error } => {
-            settle(core, item, row, Receipt::Uncertain, Some(&error), "runner").await;
-            Attempt::Settled { delivered: false }
-        }
+        DeliveryOutcome::Uncertain { error } => Attempt::Doubtful { error },
     }
 }
 
@@ -112,14 +117,19 @@ fn wrote_nothing(outcome: &DeliveryOutcome) -> bool {
 
 /// With `routing.unsignalled: screen`, a harness that should signal and says nothing is treated as one without signals
 /// (DEL-5).
-async fn effective_readiness(core: &Core, harness: &dyn Harness, facts: &ProcessFacts) -> Readiness {
+async fn effective_readiness(
+    core: &Core,
+    item: &WorkItemRef,
+    harness: &dyn Harness,
+    facts: &ProcessFacts,
+) -> Readiness {
     let stated = harness.readiness();
     if stated != Readiness::Signals
         || core.config.current().config.routing.unsignalled != crate::config::Unsignalled::Screen
     {
         return stated;
     }
-    if facts.age > SILENT_FOR && harness.observe(facts).await.is_none() {
+    if facts.age > SILENT_FOR && signals::observe(core, item, harness, facts).await.is_none() {
         Readiness::Screen { quiet_for: QUIET }
     } else {
         stated
@@ -151,7 +161,8 @@ impl InputGate for Gate {
             Phase::None | Phase::Stopped | Phase::Closed => return Err(HoldReason::NotReady),
         }
         if self.signals {
-            match self.harness.observe(&self.facts).await.map(|observed| observed.state) {
+            let observed = signals::observe(&self.core, &self.item, &*self.harness, &self.facts).await;
+            match observed.map(|observed| observed.state) {
                 Some(HarnessState::Idle | HarnessState::Busy) => {}
                 Some(HarnessState::AwaitingPermission) => return Err(HoldReason::DialogOpen),
                 Some(HarnessState::Unknown | HarnessState::Gone) | None => return Err(HoldReason::StateUnknown),
@@ -180,6 +191,21 @@ pub(crate) async fn settle(
     if let Err(error) = core.db.transition(row.id, to, reason.map(str::to_owned), evidence.to_owned(), now).await {
         core.warn(row.id, format!("the receipt could not be written: {error}"));
     }
+    // Waited for: a record that was only queued is lost with the process, and the log would not know what the receipt
+    // says. What falls between the two is made up for at the next start.
+    if let Err(error) = core.log.append(settled(item, row.id, to, reason, evidence)).await {
+        core.warn(row.id, format!("its receipt could not be told in the event log: {error}"));
+    }
+}
+
+/// The record of a receipt that ends a text's way.
+pub(crate) fn settled(
+    item: impl serde::Serialize,
+    id: DeliveryId,
+    to: Receipt,
+    reason: Option<&str>,
+    evidence: &str,
+) -> Event {
     let (kind, level) = match to {
         // A prompt that gives way to a newer one is no failure that anybody has to look at.
         Receipt::Failed if reason == Some("superseded") => (EventType::DeliveryFailed, Level::Info),
@@ -189,22 +215,17 @@ pub(crate) async fn settle(
             (EventType::DeliveryDelivered, Level::Info)
         }
     };
-    core.log.emit(
-        Event::new(kind)
-            .with("delivery", row.id)
-            .with("work_item", item)
-            .with_some("reason", reason)
-            .with("evidence", evidence)
-            .level(level),
-    );
+    Event::new(kind)
+        .with("delivery", id)
+        .with("work_item", item)
+        .with_some("reason", reason)
+        .with("evidence", evidence)
+        .level(level)
 }
 
 /// Notes why a text waits.
 pub(crate) async fn note_hold(core: &Core, item: &WorkItemRef, row: &DeliveryRow, reason: &HoldReason) {
-    let now = core.clock.now();
-    if let Err(error) =
-        core.db.transition(row.id, Receipt::Queued, Some(reason.as_str().to_owned()), "host".to_owned(), now).await
-    {
+    if let Err(error) = core.db.note_wait(row.id, reason.as_str().to_owned(), core.clock.now()).await {
         core.warn(row.id, format!("the reason of a hold could not be written: {error}"));
     }
     core.log.emit(
@@ -221,7 +242,7 @@ pub(crate) async fn flush(core: &Arc<Core>, item: &WorkItemRef) -> Option<HoldRe
     let record = core.registry.session(item)?;
     let (handle, (_, runner), harness) = (record.runner.clone()?, core.runner()?, core.harness(&record.harness)?);
     let facts = process_facts(core, &*runner, &handle, &record);
-    let readiness = effective_readiness(core, &*harness, &facts).await;
+    let readiness = effective_readiness(core, item, &*harness, &facts).await;
     let gate = Gate {
         core: Arc::clone(core),
         item: item.clone(),
@@ -245,11 +266,58 @@ fn process_facts(core: &Core, runner: &dyn Runner, handle: &RunnerHandle, record
         pid: runner.agent_pid(handle),
         cwd: record.cwd.clone(),
         conversation: record.harness_session_id.clone(),
-        age: core.clock.now().duration_since(record.created_at).try_into().unwrap_or_default(),
+        // Of this spawn; the record may be older. A clock that was set back makes it young, which only waits longer.
+        age: record
+            .incarnation
+            .and_then(|incarnation| core.clock.now().duration_since(incarnation.made_at()).try_into().ok())
+            .unwrap_or_default(),
     }
 }
 
-/// A text that may have been written when an earlier process died is never pasted again on doubt (REL-3, DEL-7).
-pub(crate) async fn settle_interrupted(core: &Core, item: &WorkItemRef, row: &DeliveryRow) {
-    settle(core, item, row, Receipt::Uncertain, Some("the host ended between the paste and its record"), "none").await;
+/// What is known of a text that may have been written when an earlier process died (REL-3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// The harness has it.
+    Arrived,
+    /// It is provably absent: its process is gone and its transcript does not hold it.
+    Absent,
+    /// The process lives and its transcript does not hold it yet.
+    NotYet {
+        /// It works on a turn, and may have taken the text without having written it down.
+        busy: bool,
+    },
+    /// Nothing tells.
+    Unknowable,
+}
+
+/// Asks the transcript about a text that may have been written. Every process is asked that the session had since.
+pub(crate) async fn doubt(core: &Core, item: &WorkItemRef, row: &DeliveryRow) -> Doubt {
+    let Some(record) = core.registry.session(item) else { return Doubt::Unknowable };
+    let (Some(handle), Some((_, runner)), Some(harness)) =
+        (record.runner.clone(), core.runner(), core.harness(&record.harness))
+    else {
+        return Doubt::Unknowable;
+    };
+    let facts = process_facts(core, &*runner, &handle, &record);
+    let conversation = record.harness_session_id.as_deref().unwrap_or_default();
+    match transcript::look(harness.transcript(conversation, &facts), row.id).await {
+        Told::Found => Doubt::Arrived,
+        Told::Nothing => Doubt::Unknowable,
+        Told::NotYet => match runner.probe(&handle.name, Some(&handle)).await {
+            Liveness::Dead { .. } | Liveness::Absent | Liveness::Live { ours: false } => Doubt::Absent,
+            Liveness::Live { ours: true } | Liveness::Unknown { .. } => {
+                let observed = signals::observe(core, item, &*harness, &facts).await;
+                Doubt::NotYet { busy: observed.is_some_and(|observed| observed.state == HarnessState::Busy) }
+            }
+        },
+    }
+}
+
+/// A text that is provably absent goes on as one that was never written, under the same id (REL-3).
+pub(crate) async fn again(core: &Core, row: &DeliveryRow) {
+    let why = Some("absent-from-transcript".to_owned());
+    let noted = core.db.transition(row.id, Receipt::Queued, why, "transcript".to_owned(), core.clock.now()).await;
+    if let Err(error) = noted {
+        core.warn(row.id, format!("that it is delivered again could not be recorded: {error}"));
+    }
 }

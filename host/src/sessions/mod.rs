@@ -9,6 +9,8 @@ pub(crate) mod prompt;
 pub mod reconcile;
 pub mod registry;
 pub(crate) mod retries;
+pub mod signals;
 pub(crate) mod spawn;
 pub mod text;
 pub(crate) mod ticket;
+pub(crate) mod transcript;

@@ -1,14 +1,16 @@
 //! What a start of the host makes of what an earlier process left (REL-1, REL-2): no session is doubled, no live agent is
 //! killed, and what was asked for is carried out.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use the_loop_plugin_api::{RunnerHandle, SessionKey, runner::Occupant};
 
-use super::{core::Core, registry::Phase, spawn};
+use super::{core::Core, deliver, registry::Phase, spawn};
 use crate::{
     admission::{Admission, Command, HostAct, Inbound},
+    db::{DeliveryFilter, DeliveryRow, Receipt},
     dispatch::Dispatch,
+    eventlog::{self, Query, TypeGlob},
     state::{SessionRecord, SessionStatus},
 };
 
@@ -29,6 +31,7 @@ pub async fn take_up(core: &Arc<Core>, admission: &Admission, dispatch: &Dispatc
             }
         }
     }
+    tell_receipts(core).await;
     match core.db.open_deliveries().await {
         Ok(rows) => {
             for row in rows {
@@ -39,6 +42,33 @@ pub async fn take_up(core: &Arc<Core>, admission: &Admission, dispatch: &Dispatc
             }
         }
         Err(error) => core.warn("deliveries", format!("waiting texts cannot be read: {error}")),
+    }
+}
+
+/// How many of the newest receipts are compared with the log. A process that dies leaves at most one of each session
+/// untold.
+const COMPARED: u32 = 500;
+
+/// Tells the log what a process that died wrote down as a receipt and had no time to tell.
+async fn tell_receipts(core: &Core) {
+    let filter = DeliveryFilter { target: None, receipt: None, limit: COMPARED };
+    let rows = match core.db.deliveries(filter).await {
+        Ok(rows) => rows,
+        Err(error) => return core.warn("deliveries", format!("receipts cannot be compared with the log: {error}")),
+    };
+    let ended = |row: &&DeliveryRow| row.receipt != Receipt::Queued;
+    let Some(oldest) = rows.iter().filter(ended).map(|row| row.created_at).min() else { return };
+    let path = core.config.current().event_log_path();
+    let types = ["delivery.delivered", "delivery.failed", "delivery.uncertain"].map(TypeGlob::new).to_vec();
+    let told = tokio::task::spawn_blocking(move || {
+        eventlog::query(&path, &Query { types, since: Some(oldest), ..Query::default() })
+    });
+    // A log that cannot be read is told of in `status`; nothing is told twice because of it.
+    let Ok(Ok(told)) = told.await else { return };
+    let told: HashSet<&str> = told.records.iter().filter_map(|record| record["delivery"].as_str()).collect();
+    for row in rows.iter().filter(ended).filter(|row| !told.contains(row.id.to_string().as_str())) {
+        let evidence = row.history.last().map_or("none", |entry| entry.evidence.as_str());
+        core.log.emit(deliver::settled(&row.target, row.id, row.receipt, row.reason.as_deref(), evidence));
     }
 }
 

@@ -33,6 +33,11 @@ impl Spawning {
         self.retry.is_some() || self.not_before.is_some_and(|at| at > Instant::now())
     }
 
+    /// Whether a start that did not come up is tried again.
+    pub(crate) fn will_retry(&self) -> bool {
+        self.retry.is_some()
+    }
+
     pub(crate) fn until_retry(&self) -> Option<Duration> {
         let at = self.retry.as_ref().map(|(at, ..)| *at).or(self.not_before.filter(|at| *at > Instant::now()))?;
         Some(at.saturating_duration_since(Instant::now()))

@@ -31,6 +31,27 @@ const LAUNCH: Duration = Duration::from_secs(15);
 /// A process that lived this long was up; the count of failures starts again.
 const LIVED: Duration = Duration::from_secs(60);
 
+/// Why a process was not started.
+#[derive(Debug)]
+pub(crate) struct NotStarted {
+    /// What is wrong, and what to do.
+    pub(crate) text: String,
+    /// Trying again comes to the same, until a person has changed something.
+    pub(crate) for_good: bool,
+}
+
+impl NotStarted {
+    fn for_good(text: impl Into<String>) -> Self {
+        Self { text: text.into(), for_good: true }
+    }
+}
+
+impl<T: Into<String>> From<T> for NotStarted {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), for_good: false }
+    }
+}
+
 /// What a start made.
 pub(crate) struct Started {
     /// The first prompt, if it is delivered as a text.
@@ -50,7 +71,7 @@ pub(crate) async fn start(
     let made = match running(core, recorded.as_ref()).await {
         Ok(true) => return Ok(None),
         Ok(false) => bring_up(core, item, recorded, Some(provenance)).await,
-        Err(text) => Err(text),
+        Err(text) => Err(text.into()),
     };
     match made {
         Ok(started) => {
@@ -58,9 +79,15 @@ pub(crate) async fn start(
             spawning.succeeded();
             Ok(Some(started))
         }
-        Err(text) => {
-            let will_retry = spawning.failed(Some((item, provenance)));
+        Err(NotStarted { text, for_good }) => {
+            let will_retry = spawning.failed(Some((item, provenance)).filter(|_| !for_good)) && !for_good;
             spawn_failed(core, &item.reference, &text, will_retry);
+            if !will_retry {
+                spawning.forget();
+                let (core, item, provenance) = (Arc::clone(core), item.reference.clone(), provenance.clone());
+                let telling = core.tasks.clone();
+                telling.spawn(async move { ticket::tell_not_started(&core, &item, &provenance).await });
+            }
             Err(text)
         }
     }
@@ -74,7 +101,7 @@ pub(crate) async fn respawn(core: &Arc<Core>, item: &Item, spawning: &mut Spawni
     }
     let made = match running(core, recorded.as_ref()).await {
         Ok(true) => return Ok(None),
-        Ok(false) => bring_up(core, item, recorded, None).await,
+        Ok(false) => bring_up(core, item, recorded, None).await.map_err(|not| not.text),
         Err(text) => Err(text),
     };
     // Even one that came up counts until it has lived for a while: a process that dies at once is not started in a loop.
@@ -115,7 +142,7 @@ async fn bring_up(
     item: &Item,
     recorded: Option<SessionRecord>,
     provenance: Option<&Provenance>,
-) -> Result<Started, String> {
+) -> Result<Started, NotStarted> {
     let loaded = core.config.current();
     let routing = &loaded.config.routing;
     let kept = recorded.filter(|record| record.status != SessionStatus::Closed);
@@ -123,10 +150,9 @@ async fn bring_up(
         Some(record) => (record.harness.clone(), record.cwd.clone()),
         None => (routing.default_harness.clone(), loaded.spawn_workdir()),
     };
-    let harness = core
-        .harness(&name)
-        .ok_or_else(|| format!("no harness named {name:?} is linked; `the-loop plugins` lists those that are"))?;
-    let (_, runner) = core.runner().ok_or("no runner is linked; `the-loop plugins` lists what is")?;
+    let harness = core.harness(&name).ok_or_else(|| NotStarted::for_good(not_linked(&name)))?;
+    let (_, runner) =
+        core.runner().ok_or_else(|| NotStarted::for_good("no runner is linked; `the-loop plugins` lists what is"))?;
     let resume = kept
         .as_ref()
         .and_then(|record| record.harness_session_id.clone())
@@ -153,15 +179,17 @@ async fn bring_up(
                 }
                 resume_failed(core, &item.reference, &name, &id, "the process ended right after the resume");
             }
-            Err(text) => {
-                // Only a process that came up and went tells of a dead conversation; anything else would fail the same way.
-                return Err(text);
-            }
+            // Only a process that came up and went tells of a dead conversation; anything else would fail the same way.
+            Err(not) => return Err(not),
         }
     }
     let id = IncarnationId::generate();
     let conversation = Conversation::New { id: conversation_id(id) };
     spawn_once(core, item, &name, &*harness, &*runner, &cwd, conversation, kept.is_none(), provenance).await
+}
+
+fn not_linked(harness: &str) -> String {
+    format!("no harness named {harness:?} is linked; `the-loop plugins` lists those that are")
 }
 
 /// A new conversation's id: a UUID made of the incarnation's random bits, as the harnesses want it.
@@ -186,11 +214,13 @@ async fn spawn_once(
     conversation: Conversation,
     first: bool,
     provenance: Option<&Provenance>,
-) -> Result<Started, String> {
+) -> Result<Started, NotStarted> {
     // The semaphore is closed by nobody; were it, the host would be stopping.
     let _permit = core.permits.acquire().await.map_err(|_| "the host is stopping")?;
     if !tokio::fs::metadata(cwd).await.is_ok_and(|meta| meta.is_dir()) {
-        return Err(format!("the folder {} does not exist; make it or change routing.spawnWorkdir", cwd.display()));
+        return Err(
+            format!("the folder {} does not exist; make it or change routing.spawnWorkdir", cwd.display()).into()
+        );
     }
     let prepared = harness.prepare(cwd).await.map_err(|error| error.to_string())?;
     if !prepared.applied.is_empty() {
@@ -211,7 +241,8 @@ async fn spawn_once(
     let args = loaded.config.routing.harness_args.get(harness_name).cloned().unwrap_or_default();
     let request =
         LaunchRequest { session: key, incarnation, cwd: cwd.to_owned(), args, conversation, prompt: text.clone() };
-    let plan = harness.launch(&request).map_err(|error| error.to_string())?;
+    // What a harness cannot plan now it cannot plan later.
+    let plan = harness.launch(&request).map_err(|error| NotStarted::for_good(error.to_string()))?;
     let files = Files::of(core, incarnation);
     let environment = environment(core, &item.reference, incarnation, &plan);
     find_program(&plan.argv, environment.get("PATH").map_or("", String::as_str), cwd)?;
@@ -502,7 +533,7 @@ fn resume_failed(core: &Core, item: &WorkItemRef, harness: &str, conversation: &
 pub(crate) async fn register(core: &Arc<Core>, registration: Registration) -> Result<(), String> {
     let Registration { item, harness, conversation, cwd, force } = registration;
     let Some(program) = core.harness(&harness) else {
-        return Err(format!("no harness named {harness:?} is linked; `the-loop plugins` lists those that are"));
+        return Err(not_linked(&harness));
     };
     if !tokio::fs::metadata(&cwd).await.is_ok_and(|meta| meta.is_dir()) {
         return Err(format!("the folder {} does not exist", cwd.display()));

@@ -51,6 +51,19 @@ pub(crate) async fn answer(core: &Core, answer: Admitted<Answer>) {
     }
 }
 
+/// Tells the author of a start that it did not come up and is not tried again (CTL-8). Why is for the operator: it may name
+/// paths and programs of the host's machine.
+pub(crate) async fn tell_not_started(core: &Core, item: &WorkItemRef, provenance: &Provenance) {
+    let asked = provenance.event.map_or_else(|| core.clock.now().to_string(), |event| event.to_string());
+    let text = format!(
+        "The session could not be started on its machine, and that is not tried again by itself. Its operator finds the reason \
+         with `the-loop events --work-item {item}`. Once it is put right, give the start command again."
+    );
+    if let Some(Err(error)) = post(core, item, format!("not-started:{asked}"), &text).await {
+        core.warn(item, format!("that it was not started could not be told on the ticket: {error}"));
+    }
+}
+
 /// Announces the first spawn of an item's session (SES-6).
 pub(crate) async fn announce_session(core: &Core, item: &WorkItemRef, session: &str, attach: &[String]) -> bool {
     let text = format!("A session works on this now: `{session}`. On its machine, `{}` shows it.", attach.join(" "));

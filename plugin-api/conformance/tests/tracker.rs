@@ -14,7 +14,7 @@ use the_loop_plugin_api::{
     event::{Actor, Item, ItemState},
     register,
     registry::{ConfigFragment, PluginError},
-    tracker::{Desk, Draft, Posted, Reaction, ThreadEntry, TrackerError},
+    tracker::{Desk, DeskList, Draft, Posted, Reaction, ThreadEntry, TrackerError},
 };
 
 register!(TrackerKind, "memory", "keeps items in memory", ConfigFragment::new("/test/memory", schema), build);
@@ -155,8 +155,9 @@ impl Desk for Memory {
         Ok(item)
     }
 
-    async fn list(&self) -> Result<Vec<Item>, TrackerError> {
-        Ok(self.items().values().map(|kept| kept.item.clone()).collect())
+    async fn list(&self) -> Result<DeskList, TrackerError> {
+        let items = self.items().values().map(|kept| kept.item.clone()).collect();
+        Ok(DeskList { items, damaged: Vec::new() })
     }
 
     async fn comment_as(&self, by: &str, item: &WorkItemRef, body: &str) -> Result<Posted, TrackerError> {

@@ -88,20 +88,26 @@ impl Store {
         Ok(records)
     }
 
-    /// Every item, by ref.
-    pub(crate) fn all(&self) -> Result<Vec<ItemRecord>, FileError> {
-        let mut records = Vec::new();
+    /// Every item, by ref, and what is wrong with those that are damaged.
+    pub(crate) fn all(&self) -> Result<(Vec<ItemRecord>, Vec<FileError>), FileError> {
+        let (mut records, mut damaged) = (Vec::new(), Vec::new());
         for owner in names(&self.items())? {
             for repo in names(&self.items().join(&owner))? {
                 // A folder whose name no repository has holds nothing of ours.
                 let named = owner.to_str().zip(repo.to_str());
                 let repository = named.and_then(|(owner, repo)| WorkItemRef::new(PROVIDER, None, owner, repo, 1).ok());
-                if let Some(repository) = repository {
-                    records.extend(self.repository(&repository)?);
+                let Some(repository) = repository else { continue };
+                for number in self.numbers(&repository)? {
+                    let named = WorkItemRef::new(PROVIDER, None, repository.owner(), repository.repo(), number);
+                    match named.map(|reference| self.read(&reference)) {
+                        Ok(Ok(record)) => records.extend(record),
+                        Ok(Err(error)) => damaged.push(error),
+                        Err(_) => {}
+                    }
                 }
             }
         }
-        Ok(records)
+        Ok((records, damaged))
     }
 
     /// The number that the next item of a repository gets. It is read from names alone, so that a damaged item keeps its

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use the_loop_plugin_api::{
     Clock, PluginContext, Post, Tracker, WorkItemRef,
     event::{Actor, CommentChange, Content, Item, ItemChange, ItemState},
-    tracker::{Desk, Draft, Posted, Reaction, ThreadEntry, TrackerError},
+    tracker::{Desk, DeskList, Draft, Posted, Reaction, ThreadEntry, TrackerError},
 };
 
 use crate::{
@@ -180,9 +180,10 @@ impl Desk for LocalTracker {
         .await
     }
 
-    async fn list(&self) -> Result<Vec<Item>, TrackerError> {
-        let records = self.read(Store::all).await?;
-        Ok(records.iter().map(ItemRecord::shown).collect())
+    async fn list(&self) -> Result<DeskList, TrackerError> {
+        let (records, damaged) = self.read(Store::all).await?;
+        let damaged = damaged.iter().map(ToString::to_string).collect();
+        Ok(DeskList { items: records.iter().map(ItemRecord::shown).collect(), damaged })
     }
 
     async fn comment_as(&self, by: &str, item: &WorkItemRef, body: &str) -> Result<Posted, TrackerError> {

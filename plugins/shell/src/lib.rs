@@ -6,6 +6,9 @@
 //! * **Conversation.** The id that the host chose is handed over as `THE_LOOP_CONVERSATION`. For a resumed conversation the
 //!   same id is handed over with `THE_LOOP_RESUME=1`: a program that keeps its conversation by that id takes it up (the demo
 //!   agent does); a bare shell knows neither variable and starts afresh.
+//! * **Transcript.** The file in which a program may keep its conversation is handed over as `THE_LOOP_TRANSCRIPT`. One that
+//!   writes every prompt there before it acts on it lets the host settle, after a crash, whether a text arrived (REL-3); a
+//!   program that does not know the variable has no transcript, and such a text stays uncertain.
 //! * **Turns.** It has no turn signals, so a text is pasted when bracketed paste is on and the screen has been quiet
 //!   (DEL-5), and receipts end at `delivered`. A shell that never switches bracketed paste on, such as `dash`, gets none.
 //! * **A bare shell runs what it reads**, line by line, and the texts of tickets are no exception. Give `harnessArgs.shell`
@@ -44,23 +47,35 @@ pub const CONVERSATION: &str = "THE_LOOP_CONVERSATION";
 /// The variable that says, with the value `1`, that the conversation is an earlier one.
 pub const RESUME: &str = "THE_LOOP_RESUME";
 
+/// The variable that names the file in which the program may keep its conversation.
+pub const TRANSCRIPT: &str = "THE_LOOP_TRANSCRIPT";
+
 /// How long a screen must have been quiet before it takes a text (DEL-5).
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Becomes the shell that the session's own environment names. No text from outside is in it.
 const OPERATORS_SHELL: [&str; 3] = ["/bin/sh", "-c", "exec \"${SHELL:-/bin/sh}\""];
 
-struct Shell;
+struct Shell {
+    /// Where transcripts are.
+    folder: PathBuf,
+}
+
+impl Shell {
+    fn transcript_of(&self, conversation: &str) -> PathBuf {
+        self.folder.join(format!("{conversation}.jsonl"))
+    }
+}
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every factory: another one can fail")]
-fn build(_context: PluginContext) -> Result<Arc<dyn Harness>, PluginError> {
-    Ok(Arc::new(Shell))
+fn build(context: PluginContext) -> Result<Arc<dyn Harness>, PluginError> {
+    Ok(Arc::new(Shell { folder: context.folder().to_owned() }))
 }
 
 #[async_trait]
 impl Harness for Shell {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { assignable_conversation: true, resume: true, ..Capabilities::default() }
+        Capabilities { assignable_conversation: true, resume: true, transcript: true, ..Capabilities::default() }
     }
 
     async fn prepare(&self, _cwd: &Path) -> Result<Prepared, HarnessError> {
@@ -75,7 +90,10 @@ impl Harness for Shell {
         if !is_conversation(id) {
             return Err(HarnessError::InvalidConversation { id: id.chars().take(80).collect() });
         }
-        let mut env = BTreeMap::from([(CONVERSATION.to_owned(), id.clone())]);
+        let mut env = BTreeMap::from([
+            (CONVERSATION.to_owned(), id.clone()),
+            (TRANSCRIPT.to_owned(), self.transcript_of(id).display().to_string()),
+        ]);
         if resumed {
             env.insert(RESUME.to_owned(), "1".to_owned());
         }
@@ -98,8 +116,8 @@ impl Harness for Shell {
         None
     }
 
-    fn transcript(&self, _conversation: &str, _process: &ProcessFacts) -> Option<PathBuf> {
-        None
+    fn transcript(&self, conversation: &str, _process: &ProcessFacts) -> Option<PathBuf> {
+        is_conversation(conversation).then(|| self.transcript_of(conversation)).filter(|file| file.is_file())
     }
 
     fn signal(&self, _payload: &Value) -> Option<TurnSignal> {

@@ -2,7 +2,7 @@
 
 use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt};
 
-use crate::rig::{Host, eventually, is};
+use crate::rig::{Host, eventually, is, text};
 
 #[test]
 fn cli_4_two_hosts_on_one_root_and_a_port_in_use_are_told() {
@@ -32,6 +32,66 @@ fn cli_3_verbs_without_a_service_say_how_to_start_it() {
     host.fails(2, &["events", "--since", "yesterday-ish"]);
     host.fails(2, &["items", "comment", "bad", "--body", "x"]);
     host.fails(2, &["items", "new", "--repo", "octo/hello", "--title", " "]);
+}
+
+#[test]
+fn cli_3_a_verb_may_start_the_service_where_the_config_lets_it() {
+    let host = Host::new("", "");
+    let config = fs::read_to_string(host.config()).unwrap().replace("autoStart: false", "autoStart: true");
+    fs::write(host.config(), config).unwrap();
+    assert!(host.fails(1, &["status"]).contains("not running"), "a verb about the service itself starts nothing");
+    let output = host.run(&["sessions", "list"]);
+    assert!(output.status.success() && text(&output.stderr).contains("service.autoStart"), "{}", text(&output.stderr));
+    host.ok(&["status"]);
+    assert!(!text(&host.run(&["sessions", "list"]).stderr).contains("autoStart"), "once is enough");
+}
+
+#[test]
+fn ctl_8_a_start_that_cannot_come_up_is_told_once_on_the_ticket_and_not_tried_again() {
+    let host = Host::new("", "");
+    let config = fs::read_to_string(host.config()).unwrap();
+    fs::write(host.config(), config.replace("defaultHarness: shell", "defaultHarness: nonesuch")).unwrap();
+    host.ok(&["start"]);
+    let item = host.item(&["auto"]);
+    host.say(&item, "octo-admin", "the-loop:start-execution");
+    let failed = host.wait_for(1, |record| is(record, "session.spawn_failed"));
+    assert_eq!(failed[0]["will_retry"], false, "{}", failed[0]);
+    eventually(|| host.ok(&["items", "show", &item]).matches("could not be started on its machine").count() == 1)
+        .expect("the author is told");
+    let shown = host.ok(&["items", "show", &item]);
+    assert!(!shown.contains("nonesuch"), "why is for the operator: {shown}");
+    fs::write(host.config(), config).unwrap();
+    host.started(&item);
+    assert_eq!(host.count(|record| is(record, "session.spawn_failed")), 1);
+}
+
+#[test]
+fn har_2_a_hook_is_handed_over_or_spooled_and_never_fails_the_agent() {
+    let host = Host::new("", "");
+    let incarnation = the_loop_plugin_api::IncarnationId::generate().to_string();
+    let hook = |payload: &str, state: &std::path::Path| {
+        let mut command = std::process::Command::new(crate::rig::program());
+        crate::rig::clean(&mut command, host.folder.path());
+        command.arg("hook").env("THE_LOOP_STATE_ROOT", state).env("THE_LOOP_INCARNATION", &incarnation);
+        let mut child =
+            command.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        std::io::Write::write_all(child.stdin.as_mut().unwrap(), payload.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stderr)
+    };
+    host.ok(&["start"]);
+    let spool = || fs::read_dir(host.state().join("local/spool")).unwrap().count();
+    assert_eq!(hook("{\"hook_event_name\": \"Stop\"}", &host.state()), "");
+    assert_eq!(spool(), 0, "a host that runs takes it at once");
+    assert!(hook("not json", &host.state()).contains("not JSON"));
+    assert!(hook("{}", std::path::Path::new("")).contains("THE_LOOP_STATE_ROOT"));
+    host.kill();
+    hook("{}", &host.state());
+    hook("{}", &host.state());
+    assert_eq!(spool(), 2, "one that is down finds it later");
+    host.ok(&["start"]);
+    assert_eq!(spool(), 0);
 }
 
 #[test]
@@ -187,7 +247,7 @@ fn del_1_rel_2_what_a_killed_host_left_in_the_composer_is_not_glued_to_the_next_
         prompts.iter().filter(|entry| entry["text"].as_str().is_some_and(|found| found.contains(text))).count()
     };
     eventually(|| said("the next one") == 1).expect("the next one arrives");
-    host.wait_for(1, |record| is(record, "delivery.uncertain"));
+    host.wait_for(1, |record| is(record, "delivery.delivered") && record["evidence"] == "transcript");
     for prompt in host.prompts(&conversation) {
         let headers = prompt["text"].as_str().unwrap().matches("[the-loop] ").count();
         assert_eq!(headers, 1, "two texts in one prompt: {prompt}");

@@ -56,7 +56,7 @@ impl Host {
     pub(crate) fn configure(&self, more: &str, top: &str) {
         let agent = Value::from(program().display().to_string());
         let text = format!(
-            "state: {{root: ./state}}\nservice: {{port: 0}}\n{top}\nrouting:\n  enabled: true\n  authorizedUsers: [octo-admin]\n  autoExecuteLabel: auto\n  \
+            "state: {{root: ./state}}\nservice: {{port: 0, autoStart: false}}\n{top}\nrouting:\n  enabled: true\n  authorizedUsers: [octo-admin]\n  autoExecuteLabel: auto\n  \
              spawnOnUnmatched: labeled\n  defaultHarness: shell\n  harnessArgs: {{shell: [{agent}, demo-agent]}}\n  spawnWorkdir: ./work\n  \
              tmux: {{socketName: {}, harnessKillGraceSeconds: 5, resumeProbeSeconds: 1}}\n  {more}\n",
             self.socket
@@ -188,7 +188,7 @@ impl Host {
 
     /// What was said to an agent, from its own file.
     pub(crate) fn prompts(&self, conversation: &str) -> Vec<Value> {
-        let file = self.state().join(format!("local/demo-agent/{conversation}.jsonl"));
+        let file = self.state().join(format!("local/plugins/shell/{conversation}.jsonl"));
         let text = fs::read_to_string(file).unwrap_or_default();
         text.lines()
             .filter_map(|line| serde_json::from_str::<Value>(line).ok())
@@ -198,7 +198,7 @@ impl Host {
 
     /// Every prompt of every agent.
     pub(crate) fn all_prompts(&self) -> Vec<Value> {
-        let folder = self.state().join("local/demo-agent");
+        let folder = self.state().join("local/plugins/shell");
         let files = fs::read_dir(folder).into_iter().flatten().flatten();
         files.flat_map(|file| self.prompts(file.path().file_stem().unwrap().to_str().unwrap())).collect()
     }

@@ -138,6 +138,22 @@ async fn del_7_a_delivery_that_was_given_up_comes_back_only_by_proof_that_it_was
 }
 
 #[tokio::test]
+async fn del_7_a_wait_does_not_make_a_text_look_unwritten() {
+    let home = Home::new();
+    let db = home.open();
+    let new = text_for("t", 1);
+    let id = new.id;
+    db.create_delivery(new).await.unwrap();
+    db.mark_writing(id).await.unwrap();
+    db.note_wait(id, "dialog-open".to_owned(), at(2)).await.unwrap();
+    let row = db.delivery(id).await.unwrap().unwrap();
+    assert_eq!((row.receipt, row.writing, row.reason.as_deref()), (Receipt::Queued, true, Some("dialog-open")));
+    db.clear_writing(id).await.unwrap();
+    db.note_wait(id, "copy-mode".to_owned(), at(3)).await.unwrap();
+    assert!(!db.delivery(id).await.unwrap().unwrap().writing);
+}
+
+#[tokio::test]
 async fn ses_1_what_waits_for_a_session_keeps_its_order_through_holds() {
     let home = Home::new();
     let db = home.open();

@@ -4,6 +4,7 @@ use std::{
     fs::File,
     io::{Read as _, Write as _},
     os::fd::OwnedFd,
+    path::PathBuf,
     sync::mpsc,
     thread::{self, JoinHandle},
     time::{Duration, Instant},
@@ -69,7 +70,7 @@ impl Person {
 }
 
 fn settings(root: &TempDir, resume: bool) -> Settings {
-    Settings::new(root.path(), ID, resume).unwrap()
+    Settings::new(root.path().join(format!("kept/{ID}.jsonl")), resume).unwrap()
 }
 
 #[test]
@@ -127,13 +128,11 @@ fn tmx_5_the_polite_signal_ends_it_and_puts_the_terminal_back() {
 }
 
 #[test]
-fn what_is_no_terminal_and_what_is_no_id_are_refused_with_the_next_step() {
+fn what_is_no_terminal_and_no_file_are_refused_with_the_next_step() {
     let root = tempfile::tempdir().unwrap();
     let nothing = OwnedFd::from(File::open("/dev/null").unwrap());
     let error = run(&settings(&root, false), nothing, Vec::new()).unwrap_err();
     assert!(error.to_string().contains("talks to a terminal"), "{error}");
-    for id in ["", "short", "../../etc/passwd", "with space", &"a".repeat(65)] {
-        let error = Settings::new(root.path(), id, false).unwrap_err();
-        assert!(error.to_string().contains("THE_LOOP_CONVERSATION"), "{error}");
-    }
+    let error = Settings::new(PathBuf::new(), false).unwrap_err();
+    assert!(error.to_string().contains("THE_LOOP_TRANSCRIPT"), "{error}");
 }

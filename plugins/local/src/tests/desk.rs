@@ -117,7 +117,7 @@ async fn ght_4_bad_input_is_refused_and_writes_nothing() -> anyhow::Result<()> {
     invalid("foreign", tracker.thread(&"local:ghe.example/octo/hello#1".parse::<WorkItemRef>()?).await);
     desk.comment_as("alice", &item, &"x".repeat(MAX_TEXT)).await?;
     assert_eq!(journal_ids(&bench)?.len(), 2, "the item and the comment of the greatest length");
-    assert_eq!(desk.list().await?.len(), 1);
+    assert_eq!(desk.list().await?.items.len(), 1);
     Ok(())
 }
 
@@ -136,6 +136,8 @@ async fn ght_4_a_damaged_item_costs_itself_alone() -> anyhow::Result<()> {
         ] {
             assert!(error.contains(says) && error.contains(&damaged.display().to_string()), "{error}");
         }
+        let listed = desk(&tracker).list().await?;
+        assert_eq!((listed.items.len(), listed.damaged.len()), (1, 1), "the list goes on without it and names it");
         assert_eq!(fs::read_to_string(&damaged)?, content, "it is left as it is");
     }
     desk(&tracker).comment_as("alice", &first, "the others work").await?;
