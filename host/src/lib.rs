@@ -4,6 +4,8 @@
 
 pub mod admission;
 pub mod api;
+pub mod ask;
+pub mod attention;
 pub mod cli;
 pub mod clock;
 pub mod config;

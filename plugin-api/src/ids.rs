@@ -94,6 +94,10 @@ id!(
     /// session said can never be taken for the present one's.
     IncarnationId, "inc_", "an incarnation"
 );
+id!(
+    /// One question of an agent's (ASK-1). It names the comment that carries it, so that asking twice posts once.
+    QuestionId, "qst_", "a question"
+);
 
 #[cfg(test)]
 mod tests {

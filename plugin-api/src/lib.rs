@@ -35,7 +35,7 @@ pub use context::{InboundSink, PluginContext};
 pub use delivery::Delivery;
 pub use event::InboundEvent;
 pub use harness::Harness;
-pub use ids::{DeliveryId, EventId, IncarnationId};
+pub use ids::{DeliveryId, EventId, IncarnationId, QuestionId};
 pub use ingress::IngressSource;
 pub use launch::LaunchPlan;
 pub use runner::{Liveness, Runner, RunnerHandle, SpawnOrder, Termination};

@@ -112,6 +112,15 @@ pub enum Act {
         /// Which.
         item: Item,
     },
+    /// Put an answer into the item's session, if it runs: nothing is started for it (RPL-2).
+    Reply {
+        /// Whose.
+        item: Item,
+        /// What was said.
+        text: String,
+        /// Tell the ticket of it.
+        comment: bool,
+    },
 }
 
 /// Allow-listed fields of an event that a prompt may show (DEL-8).
@@ -163,6 +172,8 @@ pub enum Reason {
     AwaitingStart,
     /// The session is paused.
     SessionPaused,
+    /// There is no session that runs.
+    NoSession,
     /// There is nothing to resume.
     NothingToResume,
     /// Two different commands in one comment.
@@ -191,6 +202,7 @@ impl Reason {
             Self::SpawnPolicy => "spawn-policy",
             Self::AwaitingStart => "awaiting-start",
             Self::SessionPaused => "session-paused",
+            Self::NoSession => "no-session",
             Self::NothingToResume => "nothing-to-resume",
             Self::Ambiguous => "ambiguous",
             Self::RoutingDisabled => "routing-disabled",

@@ -126,6 +126,32 @@ pub enum OperatorAct {
         /// Which.
         item: WorkItemRef,
     },
+    /// Put an answer into a session that runs (RPL-1).
+    Reply {
+        /// Whose.
+        item: WorkItemRef,
+        /// What was said, not empty and within the bound.
+        text: String,
+        /// Tell the ticket of it (RPL-3).
+        comment: bool,
+    },
+}
+
+/// What an agent asks a person, on its way to the ticket (ASK-1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Its id, which names its comment.
+    pub id: the_loop_plugin_api::QuestionId,
+    /// The item that it is about.
+    pub item: WorkItemRef,
+    /// What is asked.
+    pub text: String,
+    /// What the agent does if nobody answers.
+    pub default: Option<String>,
+    /// Answers to choose from.
+    pub choices: Vec<String>,
+    /// Who asks, as it says itself.
+    pub actor: String,
 }
 
 impl OperatorAct {
@@ -133,7 +159,9 @@ impl OperatorAct {
     #[must_use]
     pub fn item(&self) -> &WorkItemRef {
         match self {
-            Self::Command { item, .. } | Self::Close { item, .. } | Self::Reset { item } => item,
+            Self::Command { item, .. } | Self::Close { item, .. } | Self::Reset { item } | Self::Reply { item, .. } => {
+                item
+            }
             Self::Register(registration) => &registration.item,
         }
     }

@@ -30,7 +30,7 @@ use self::{
 pub use self::{
     admitted::{Act, Admitted, Answer, Provenance, Reason, Refusal, Verdict},
     control::Command,
-    inbound::{HostAct, Inbound, OperatorAct, OperatorCall, Source, Surface},
+    inbound::{HostAct, Inbound, OperatorAct, OperatorCall, Question, Source, Surface},
 };
 use crate::{
     config::{Config, ConfigWatch},
@@ -261,6 +261,12 @@ impl Admission {
             OperatorAct::Register(registration) => Act::Register(registration),
             OperatorAct::Close { keep_terminal, .. } => Act::Close { item, keep_terminal },
             OperatorAct::Reset { .. } => Act::Reset { item },
+            OperatorAct::Reply { text, comment, .. } => match steps::reply(&item.reference, &standing) {
+                Ok(()) => Act::Reply { item, text, comment },
+                Err((reason, text)) => {
+                    return Verdict::Refused(Refusal { reason, answer: None, text: Some(text) });
+                }
+            },
         };
         Verdict::Admitted(Admitted::new(act, provenance))
     }
@@ -366,6 +372,19 @@ impl Deciding {
     }
 }
 
+/// Lets a question out to its ticket (ASK-4): past the boundary, and of all acts the one that is decided beside the queue.
+/// It must work while database, log and service do not, reads no state, and can do nothing but post what it holds.
+pub fn admit_question(question: Question) -> Admitted<Question> {
+    let provenance = Provenance {
+        source: Source::ControlPlane,
+        actor: Some(question.actor.clone()),
+        via: "ask",
+        event: None,
+        upstream: UpstreamNames::default(),
+    };
+    Admitted::new(question, provenance)
+}
+
 /// How long a decision waits that could not be made, because a disk is full or the database is busy.
 const RETRY_DECISION: std::time::Duration = std::time::Duration::from_millis(500);
 
@@ -376,7 +395,8 @@ fn act_item(act: &Act) -> &Item {
         | Act::Deliver { item, .. }
         | Act::End { item }
         | Act::Close { item, .. }
-        | Act::Reset { item } => item,
+        | Act::Reset { item }
+        | Act::Reply { item, .. } => item,
         // Only an operator's call registers, and that path records by itself.
         Act::Register(_) => unreachable!("no event registers a session"),
     }

@@ -101,6 +101,7 @@ pub(super) fn ended(log: &EventLog, event: &InboundEvent, ended: &Ended) {
         | Reason::SessionPaused
         | Reason::AlreadyProcessed
         | Reason::NothingToResume
+        | Reason::NoSession
         | Reason::NothingToDo => {
             Event::new(EventType::DispatchDropped).with_some("work_item", item).with("reason", ended.reason)
         }
@@ -136,7 +137,7 @@ pub(super) fn would(log: &EventLog, event: &InboundEvent, act: &Act) {
         Act::Command { .. } | Act::End { .. } | Act::Close { .. } | Act::Reset { .. } | Act::Register(_) => {
             EventType::ShadowWouldCommand
         }
-        Act::Deliver { .. } => EventType::ShadowWouldDeliver,
+        Act::Deliver { .. } | Act::Reply { .. } => EventType::ShadowWouldDeliver,
     };
     let names = UpstreamNames::of(event);
     let command = match act {

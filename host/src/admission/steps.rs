@@ -213,6 +213,25 @@ pub fn command_policy(command: Command, item: &Item, standing: &Standing, policy
     Ok(Act::Command { command, item: item.clone(), announce: false, discard_work: false })
 }
 
+/// Step 7 for an answer of the control plane: into a session that runs, and never into one that is paused (RPL-2).
+pub fn reply(item: &WorkItemRef, standing: &Standing) -> Result<(), (Reason, String)> {
+    match standing.phase {
+        Phase::Live => Ok(()),
+        Phase::Paused => Err((
+            Reason::SessionPaused,
+            format!("the session of {item} is paused; run `the-loop sessions resume --work-item {item}` first"),
+        )),
+        Phase::None | Phase::Stopped | Phase::Closed => Err((Reason::NoSession, no_session(item))),
+    }
+}
+
+/// What to tell who answers a session that does not run.
+pub fn no_session(item: &WorkItemRef) -> String {
+    format!(
+        "no session of {item} runs, and a reply starts none; `the-loop sessions start --work-item {item}` does, or answer on the ticket"
+    )
+}
+
 /// Step 7 for anything else: may this spawn, may this be delivered now.
 pub fn arming(
     event: &InboundEvent,

@@ -75,6 +75,7 @@ impl From<OperationError> for ApiError {
         match error {
             OperationError::Ref(_) => Self::new(StatusCode::BAD_REQUEST, "malformed-ref", message),
             OperationError::Verb(_) => Self::new(StatusCode::BAD_REQUEST, "unknown-verb", message),
+            OperationError::Text(_) => Self::new(StatusCode::BAD_REQUEST, "invalid-text", message),
             OperationError::NotFound(_) => Self::new(StatusCode::NOT_FOUND, "not-found", message),
             OperationError::Refused(_) => Self::new(StatusCode::BAD_REQUEST, "refused", message),
             OperationError::Unavailable(_) => Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message),

@@ -16,8 +16,12 @@ const BODY: Duration = Duration::from_secs(15);
 
 /// Who the caller says to be; recorded, never trusted.
 pub(super) fn actor(headers: &HeaderMap) -> String {
-    let said = headers.get("x-the-loop-actor").and_then(|value| value.to_str().ok()).unwrap_or("operator");
-    said.chars().filter(|c| !c.is_control()).take(100).collect()
+    claimed(headers.get("x-the-loop-actor").and_then(|value| value.to_str().ok()).unwrap_or("operator"))
+}
+
+/// A claimed name as it is recorded: one short line.
+pub(super) fn claimed(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(100).collect()
 }
 
 /// The caller's claimed name and the face it came through.

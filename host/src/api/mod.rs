@@ -1,7 +1,9 @@
 //! REST over the host's socket and over TCP: every handler translates, none decides. Answers keep the predecessor's shapes,
 //! status codes and field names, so that its clients work against this service.
 
+mod attention;
 mod boundary;
+mod deliveries;
 mod error;
 mod events;
 mod extract;
@@ -43,8 +45,11 @@ const CLIENT_LEFT: u16 = 499;
 
 /// Every route under `/api/v1`, as method and path, for the parity and policy tests: a route that is missing here is not
 /// served.
-pub const ROUTES: [(&str, &str); 14] = [
+pub const ROUTES: [(&str, &str); 18] = [
+    ("GET", "/api/v1/attention"),
     ("GET", "/api/v1/daemons"),
+    ("GET", "/api/v1/deliveries"),
+    ("GET", "/api/v1/deliveries/{id}"),
     ("GET", "/api/v1/events"),
     ("GET", "/api/v1/events/types"),
     ("GET", "/api/v1/health"),
@@ -57,6 +62,7 @@ pub const ROUTES: [(&str, &str); 14] = [
     ("POST", "/api/v1/sessions/close"),
     ("POST", "/api/v1/sessions/control"),
     ("POST", "/api/v1/sessions/register"),
+    ("POST", "/api/v1/sessions/reply"),
     ("POST", "/api/v1/sessions/reset"),
 ];
 
@@ -74,7 +80,11 @@ pub fn router(loop_: TheLoop) -> Router {
         .route("/api/v1/sessions/control", post(sessions::control))
         .route("/api/v1/sessions/register", post(sessions::register))
         .route("/api/v1/sessions/close", post(sessions::close))
+        .route("/api/v1/sessions/reply", post(sessions::reply))
         .route("/api/v1/sessions/reset", post(sessions::reset))
+        .route("/api/v1/attention", get(attention::list))
+        .route("/api/v1/deliveries", get(deliveries::list))
+        .route("/api/v1/deliveries/{id}", get(deliveries::one))
         .route("/api/v1/events", get(events::list))
         .route("/api/v1/events/types", get(events::types))
         .route_layer(middleware::from_fn(in_time))

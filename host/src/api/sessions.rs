@@ -6,11 +6,14 @@ use serde_json::{Value, json};
 
 use super::{
     error::ApiError,
-    extract::{Body, Caller, Query},
+    extract::{Body, Caller, Query, claimed},
 };
 use crate::{
     TheLoop,
-    sessions::operations::{ControlAnswer, RegisterRequest, SessionRow, reset_text},
+    sessions::{
+        operations::{ControlAnswer, RegisterRequest, SessionRow, reset_text},
+        reply::{ReplyAnswer, ReplyRequest},
+    },
     state::SessionStatus,
 };
 
@@ -36,6 +39,21 @@ pub(super) async fn control(
 ) -> Result<Json<ControlAnswer>, ApiError> {
     let comment = body.flag("comment")?.unwrap_or(true);
     Ok(Json(host.control(caller.surface, &caller.actor, body.text("ref")?, body.text("verb")?, comment).await?))
+}
+
+pub(super) async fn reply(
+    State(host): State<TheLoop>,
+    caller: Caller,
+    body: Body,
+) -> Result<Json<ReplyAnswer>, ApiError> {
+    let actor = body.text_or("actor", "")?;
+    let request = ReplyRequest {
+        reference: body.text("ref")?.to_owned(),
+        text: body.text("text")?.to_owned(),
+        actor: if actor.trim().is_empty() { caller.actor } else { claimed(actor) },
+        comment: body.flag("comment")?.unwrap_or(true),
+    };
+    Ok(Json(host.reply(caller.surface, request).await?))
 }
 
 pub(super) async fn register(State(host): State<TheLoop>, caller: Caller, body: Body) -> Result<Json<Value>, ApiError> {

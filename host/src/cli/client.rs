@@ -155,10 +155,9 @@ fn accepted(answer: Answer) -> Result<Value, CliError> {
         .or(answer.body["detail"].as_str())
         .unwrap_or("the service refused")
         .to_owned();
-    Err(match answer.status {
-        StatusCode::UNPROCESSABLE_ENTITY => CliError::usage(said),
-        _ => CliError::failed(said),
-    })
+    let asked_wrongly = answer.status == StatusCode::UNPROCESSABLE_ENTITY
+        || matches!(answer.body["error"]["code"].as_str(), Some("malformed-ref" | "invalid-text"));
+    Err(if asked_wrongly { CliError::usage(said) } else { CliError::failed(said) })
 }
 
 /// Percent-encodes a query value.

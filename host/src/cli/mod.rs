@@ -1,9 +1,12 @@
 //! The command line: one file a verb, each a thin translation to a library call. This is the only module that prints, exits
 //! or reads the environment.
 
+mod ask;
+mod attention;
 mod client;
 mod config;
 mod daemon;
+mod deliveries;
 mod demo;
 mod doctor;
 mod error;
@@ -58,6 +61,15 @@ enum Verb {
     Run(daemon::RunArgs),
     /// Sessions of work items: list, look, start, pause, resume, stop, clean up
     Sessions(sessions::Args),
+    /// Ask a person on the ticket; for agents inside a session, and for you
+    Ask(ask::Args),
+    /// What waits for a person
+    Attention(attention::Args),
+    /// What became of each text for a session
+    Deliveries(deliveries::Args),
+    /// Print the guide for agents in a session
+    #[command(name = "agent-guide", after_help = "Example:\n  the-loop agent-guide")]
+    AgentGuide,
     /// The built-in tracker: items, comments, labels
     Items(items::Args),
     /// The event log
@@ -151,6 +163,13 @@ impl Cli {
             Verb::Restart(args) => daemon::restart(&context("cli")?, &args),
             Verb::Run(args) => daemon::run(context("service")?, &args),
             Verb::Sessions(args) => sessions::run(&context("cli")?, args),
+            Verb::Ask(args) => ask::run(&context("cli")?, args),
+            Verb::Attention(args) => attention::run(&context("cli")?, &args),
+            Verb::Deliveries(args) => deliveries::run(&context("cli")?, &args),
+            Verb::AgentGuide => {
+                output::say(crate::ask::GUIDE.trim_end())?;
+                Ok(ExitCode::SUCCESS)
+            }
             Verb::Items(args) => items::run(context("cli")?, args),
             Verb::Events(args) => events::run(&context("cli")?, &args),
             Verb::Config(args) => config::run(&context("cli")?, args),

@@ -88,6 +88,24 @@ enum Verb {
     /// End it and remove terminal and local record
     #[command(after_help = "Example:\n  the-loop sessions cleanup --work-item github:octo/repo#15")]
     Cleanup(Command),
+    /// Answer a session that runs; nothing is started for it
+    #[command(after_help = "Example:\n  the-loop sessions reply --work-item github:octo/repo#15 --text 'Descending.'")]
+    Reply {
+        #[command(flatten)]
+        item: Item,
+        /// What to say
+        #[arg(long, required_unless_present = "file", conflicts_with = "file")]
+        text: Option<String>,
+        /// A file that holds it; - is standard input
+        #[arg(long, value_name = "PATH")]
+        file: Option<PathBuf>,
+        /// Who says it; you, if left out
+        #[arg(long)]
+        actor: Option<String>,
+        /// Do not tell the ticket
+        #[arg(long)]
+        no_comment: bool,
+    },
     /// Take over a conversation that was started elsewhere
     #[command(
         after_help = "Example:\n  the-loop sessions register --work-item github:octo/repo#15 --harness shell --conversation 0b6f…"
@@ -168,6 +186,18 @@ pub(super) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
                 let cwd = context.options.cwd.join(cwd);
                 let body = json!({"ref": item.work_item, "harness": harness, "harnessSessionId": conversation, "cwd": cwd, "force": force});
                 told(&client.post("/api/v1/sessions/register", &body).await?)?;
+            }
+            Verb::Reply { item, text, file, actor, no_comment } => {
+                let text = match (text, file) {
+                    (Some(text), _) => text,
+                    (None, Some(path)) => super::ask::read(context, &path)?,
+                    (None, None) => String::new(),
+                };
+                let actor = actor.unwrap_or_default();
+                let body = json!({"ref": item.work_item, "text": text, "actor": actor, "comment": !no_comment});
+                let answer = client.post("/api/v1/sessions/reply", &body).await?;
+                told(&answer)?;
+                return Ok(code(&answer));
             }
             Verb::Close { item, keep_terminal, kill_terminal } => {
                 let keep = if keep_terminal { Some(true) } else { kill_terminal.then_some(false) };

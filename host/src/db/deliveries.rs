@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
+use serde::{Deserialize, Serialize};
 use the_loop_plugin_api::{DeliveryId, EventId};
 
 use super::{
@@ -27,8 +28,21 @@ pub struct NewDelivery {
     pub text: String,
     /// The event that it comes from.
     pub event: Option<EventId>,
+    /// What makes it an answer, where it is one.
+    pub answer: Option<Answer>,
     /// When it was made.
     pub at: Timestamp,
+}
+
+/// What makes a text an answer to whoever waits for one. It is kept with the delivery, so that the answer is told when it
+/// arrives, be it in a later process (RPL-3, ATT-2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The surface that it was given on, as events name it.
+    pub surface: String,
+    /// What the ticket is told was said; `None` where the ticket needs no telling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quote: Option<String>,
 }
 
 /// A delivery and how far it is.
@@ -46,6 +60,8 @@ pub struct DeliveryRow {
     pub text: String,
     /// The event that it comes from.
     pub event: Option<EventId>,
+    /// What makes it an answer, where it is one.
+    pub answer: Option<Answer>,
     /// When it was made.
     pub created_at: Timestamp,
     /// When its receipt last changed.
@@ -94,8 +110,7 @@ pub enum Moved {
 }
 
 /// The columns of [`DeliveryRow`], its history apart.
-const COLUMNS: &str =
-    "seq, id, target, source, actor, text, event, created_at, changed_at, receipt, reason, writing FROM deliveries";
+const COLUMNS: &str = "seq, id, target, source, actor, text, event, answer, created_at, changed_at, receipt, reason, writing FROM deliveries";
 
 impl Db {
     /// Queues a text, behind those that wait for the same session. `None` when its event made a delivery already: one event
@@ -104,13 +119,15 @@ impl Db {
     /// # Errors
     /// When it cannot be recorded; then it is not to be delivered.
     pub async fn create_delivery(&self, new: NewDelivery) -> Result<Option<DeliveryRow>, DbError> {
+        // Plain texts always serialise.
+        let answer = new.answer.as_ref().and_then(|answer| serde_json::to_string(answer).ok());
         self.workers
             .write(Size::Several, move |batch| {
                 let connection = batch.connection;
                 let inserted = connection
                     .prepare_cached(
-                        "INSERT OR IGNORE INTO deliveries (id, target, source, actor, text, event, created_at, changed_at, receipt)
-                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, 'queued')",
+                        "INSERT OR IGNORE INTO deliveries (id, target, source, actor, text, event, answer, created_at, changed_at, receipt)
+                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, 'queued')",
                     )?
                     .execute(params![
                         Spelled(new.id),
@@ -119,6 +136,7 @@ impl Db {
                         new.actor,
                         new.text,
                         new.event.map(Spelled),
+                        answer,
                         At(new.at)
                     ])?;
                 if inserted == 0 {
@@ -134,6 +152,7 @@ impl Db {
                     actor: new.actor,
                     text: new.text,
                     event: new.event,
+                    answer: new.answer,
                     created_at: new.at,
                     changed_at: new.at,
                     receipt: Receipt::Queued,
@@ -360,6 +379,7 @@ fn rows(connection: &Connection, sql: &str, values: impl rusqlite::Params) -> ru
 
 fn delivery(row: &Row<'_>) -> rusqlite::Result<DeliveryRow> {
     let event = row.get::<_, Option<String>>("event")?;
+    let answer = row.get::<_, Option<String>>("answer")?;
     Ok(DeliveryRow {
         id: spelled(row, "id")?,
         target: row.get("target")?,
@@ -367,6 +387,8 @@ fn delivery(row: &Row<'_>) -> rusqlite::Result<DeliveryRow> {
         actor: row.get("actor")?,
         text: row.get("text")?,
         event: event.map(|_| spelled(row, "event")).transpose()?,
+        // One that a later version wrote otherwise costs its telling, not the text.
+        answer: answer.and_then(|json| serde_json::from_str(&json).ok()),
         created_at: at(row, "created_at")?,
         changed_at: at(row, "changed_at")?,
         receipt: spelled(row, "receipt")?,

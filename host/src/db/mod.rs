@@ -27,7 +27,7 @@ mod snapshot;
 mod tests;
 mod worker;
 
-pub use deliveries::{DeliveryFilter, DeliveryRow, Moved, NewDelivery, ReceiptEntry};
+pub use deliveries::{Answer, DeliveryFilter, DeliveryRow, Moved, NewDelivery, ReceiptEntry};
 pub use error::DbError;
 pub use inbox::{InboxRow, NewInbox};
 pub use leases::Lease;

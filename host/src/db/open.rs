@@ -12,7 +12,7 @@ use super::error::DbError;
 use crate::state::durable;
 
 /// One step of the format each; a database's `user_version` counts those that it has.
-const MIGRATIONS: &[&str] = &[include_str!("schema/001.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("schema/001.sql"), include_str!("schema/002.sql")];
 
 /// Marks a database as ours, so that another program's is not taken for one.
 const APPLICATION_ID: i32 = 0x74_68_4c_70;

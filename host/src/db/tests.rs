@@ -69,6 +69,7 @@ fn text_for(target: &str, second: i64) -> NewDelivery {
         actor: Some("ada".to_owned()),
         text: format!("text {second}"),
         event: Some(EventId::generate()),
+        answer: None,
         at: at(second),
     }
 }

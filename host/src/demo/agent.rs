@@ -2,7 +2,7 @@
 //!
 //! It does what the host relies on in an agent and nothing else: it switches bracketed paste on when it takes input, reads
 //! its terminal raw, takes a paste as text and a return as the end of a prompt, keeps its conversation in the file that it
-//! is told, takes it up again when told to, and ends on the polite signal. What it records is exactly what was pasted, so
+//! is told, takes it up again when told to, asks a person when told to, and ends on the polite signal. What it records is exactly what was pasted, so
 //! its file is evidence of what arrived (DEL-1, DEL-2, REL-3).
 
 mod composer;
@@ -30,6 +30,7 @@ pub use self::conversation::{Entry, Kind};
 pub struct Settings {
     file: PathBuf,
     resume: bool,
+    ask_with: Option<PathBuf>,
 }
 
 impl Settings {
@@ -38,7 +39,18 @@ impl Settings {
     /// # Errors
     /// When no file is named.
     pub fn new(file: PathBuf, resume: bool) -> Result<Self, AgentError> {
-        if file.as_os_str().is_empty() { Err(AgentError::NoConversation) } else { Ok(Self { file, resume }) }
+        if file.as_os_str().is_empty() {
+            Err(AgentError::NoConversation)
+        } else {
+            Ok(Self { file, resume, ask_with: None })
+        }
+    }
+
+    /// Lets the agent ask a person where it is told to, by running this program as `PROGRAM ask`.
+    #[must_use]
+    pub fn asking_with(mut self, program: PathBuf) -> Self {
+        self.ask_with = Some(program);
+        self
     }
 
     /// The conversation's entries so far, for whoever checks what arrived.
@@ -101,17 +113,22 @@ pub fn run(settings: &Settings, input: OwnedFd, output: impl Write) -> Result<()
     // One thread is enough: a keystroke at a time.
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(terminal("wait for its signals"))?;
-    runtime.block_on(converse(conversation, input, output))
+    runtime.block_on(converse(conversation, settings.ask_with.clone(), input, output))
 }
 
-async fn converse(conversation: Conversation, input: OwnedFd, output: impl Write) -> Result<(), AgentError> {
+async fn converse(
+    conversation: Conversation,
+    ask_with: Option<PathBuf>,
+    input: OwnedFd,
+    output: impl Write,
+) -> Result<(), AgentError> {
     // The signals are caught before the terminal says that input is taken: an early one is not lost.
     let caught = terminal("catch its signals");
     let mut polite = signal(SignalKind::terminate()).map_err(caught)?;
     let mut hung_up = signal(SignalKind::hangup()).map_err(terminal("catch its signals"))?;
     let raw = Raw::enter(input.try_clone().map_err(terminal("share its input"))?)?;
     let mut keys = keys(input);
-    let mut agent = Agent { conversation, composer: Composer::default(), output };
+    let mut agent = Agent { conversation, ask_with, composer: Composer::default(), output };
     agent.greet()?;
     let ended = loop {
         tokio::select! {
@@ -178,6 +195,7 @@ impl Drop for Raw {
 /// The agent between its terminal and its conversation.
 struct Agent<W> {
     conversation: Conversation,
+    ask_with: Option<PathBuf>,
     composer: Composer,
     output: W,
 }
@@ -209,13 +227,33 @@ impl<W: Write> Agent<W> {
         let text = String::from_utf8_lossy(prompt);
         let first: String = on_screen(text.lines().next().unwrap_or_default()).chars().take(100).collect();
         let from = delivery.map_or_else(String::new, |id| format!(", {id}"));
-        let reply = format!("received: {first} ({} bytes{from})", prompt.len());
+        let mut reply = format!("received: {first} ({} bytes{from})", prompt.len());
+        if let Some((program, question)) = self.ask_with.as_ref().zip(question(&text)) {
+            reply.push_str(&format!("; {}", ask(program, question)));
+        }
         self.conversation.reply(&reply)?;
         self.show(&format!("\r\n{reply}\r\n> "))
     }
 
     fn show(&mut self, text: &str) -> Result<(), AgentError> {
         self.output.write_all(text.as_bytes()).and_then(|()| self.output.flush()).map_err(terminal("write to it"))
+    }
+}
+
+/// What the agent is told to ask a person: a line `ask: …`. A thinking agent would find out by itself when to.
+fn question(text: &str) -> Option<&str> {
+    text.lines().find_map(|line| line.strip_prefix("ask: "))
+}
+
+/// Asks as any agent does, with nothing set but what its session has, and says what came of it.
+fn ask(program: &std::path::Path, question: &str) -> String {
+    let asked = std::process::Command::new(program).args(["ask", "--question", question]).output();
+    match asked {
+        Ok(output) => {
+            let said = if output.status.success() { output.stdout } else { output.stderr };
+            String::from_utf8_lossy(&said).lines().next().unwrap_or("it said nothing").to_owned()
+        }
+        Err(error) => format!("{} could not be run: {error}", program.display()),
     }
 }
 

@@ -147,6 +147,24 @@ impl Scene {
         }
     }
 
+    /// Waits until something is so.
+    pub(super) fn wait_for(
+        &self,
+        step: &'static str,
+        what: &str,
+        mut is_so: impl FnMut() -> Result<bool, DemoError>,
+    ) -> Result<(), DemoError> {
+        let deadline = Instant::now() + PATIENCE;
+        while !is_so()? {
+            if Instant::now() >= deadline {
+                let problem = format!("{} s were not enough for {what}", PATIENCE.as_secs());
+                return Err(DemoError::Step { step, problem });
+            }
+            pause();
+        }
+        Ok(())
+    }
+
     /// Waits until the agent's own file satisfies `wanted`, and gives its entries.
     pub(super) fn wait_agent(
         &self,

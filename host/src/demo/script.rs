@@ -22,6 +22,7 @@ pub(super) fn play(scene: &Scene, out: &mut dyn Write) -> Result<(), DemoError> 
     play.start_by_the_person()?;
     play.deliver_a_comment()?;
     play.pause_and_resume()?;
+    play.ask_and_answer()?;
     play.kill_the_host()?;
     play.stop_and_start_again()
 }
@@ -182,6 +183,43 @@ impl Play<'_> {
         let resumed = self.command("resuming", "the-loop:resume-execution", "resumed")?;
         self.cite("resume", &resumed)?;
         self.delivered("resuming", "Descending.", "the held comment is delivered")
+    }
+
+    fn ask_and_answer(&mut self) -> Result<(), DemoError> {
+        let step = "asking a person";
+        let question = "Is the order by name, or by date?";
+        self.comment(step, PERSON, &format!("If it is not clear, then\nask: {question}"))?;
+        let asked = self.wait(step, |record| is(record, "session.awaiting_input") && record["question"] == question)?;
+        self.cite("the agent asks with `the-loop ask`, with nothing set", &asked)?;
+        let on_ticket = |text: &str| -> Result<(), DemoError> {
+            let shown = self.scene.run(step, &["items", "show", ITEM])?;
+            let problem = format!("the ticket does not show {text:?}: {shown}");
+            if shown.contains(text) { Ok(()) } else { Err(DemoError::Step { step, problem }) }
+        };
+        on_ticket(question)?;
+        let waits = |expected: bool| -> Result<(), DemoError> {
+            let rows = self.scene.run(step, &["attention", "--format", "jsonl"])?;
+            let found = rows.contains("\"awaiting-input\"");
+            let problem = format!("`the-loop attention` says: {rows}");
+            if found == expected { Ok(()) } else { Err(DemoError::Step { step, problem }) }
+        };
+        waits(true)?;
+        let answer = "By name, and then by date.";
+        self.scene.run(step, &["sessions", "reply", "--work-item", ITEM, "--text", answer, "--actor", PERSON])?;
+        let sent = self.scene.wait(step, self.last, |record| is(record, "session.reply_sent"), |_| false)?;
+        waits(false)?;
+        self.scene.wait_for(step, "the ticket to tell of the answer", || {
+            Ok(self.scene.run(step, &["items", "show", ITEM])?.contains("answered from the control plane"))
+        })?;
+        self.cite("a person answers; the ticket says so, and nothing waits any more", &sent)?;
+        self.delivered(step, answer, "the answer is in the session")?;
+        let id = sent["delivery"].as_str().unwrap_or_default().to_owned();
+        let row = self.scene.run(step, &["deliveries", &id])?;
+        let receipt = row.lines().find(|line| line.starts_with("receipt")).unwrap_or_default().to_owned();
+        self.tell(
+            &format!("`the-loop deliveries` says: {}", receipt.split_whitespace().collect::<Vec<_>>().join(" ")),
+            &id,
+        )
     }
 
     fn kill_the_host(&mut self) -> Result<(), DemoError> {

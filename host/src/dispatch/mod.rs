@@ -118,7 +118,7 @@ impl Dispatch {
         let item = item_of(admitted.act()).clone();
         let waiting = self.core.waiting(&item);
         let bound = self.core.config.current().config.routing.max_queue_per_session as usize;
-        if matches!(admitted.act(), Act::Deliver { .. }) && waiting >= bound {
+        if matches!(admitted.act(), Act::Deliver { .. } | Act::Reply { .. }) && waiting >= bound {
             self.overloaded(&item, admitted.provenance(), journaled, done).await;
             return;
         }
@@ -172,7 +172,7 @@ impl Dispatch {
             }
             Act::Command { command: Command::Cleanup, .. } | Act::Reset { .. } => Some(Phase::None),
             Act::End { .. } | Act::Close { .. } => (now != Phase::None).then_some(Phase::Closed),
-            Act::Deliver { .. } | Act::Register(_) => None,
+            Act::Deliver { .. } | Act::Reply { .. } | Act::Register(_) => None,
         }
     }
 
@@ -209,7 +209,8 @@ fn item_of(act: &Act) -> &WorkItemRef {
         | Act::Deliver { item, .. }
         | Act::End { item }
         | Act::Close { item, .. }
-        | Act::Reset { item } => &item.reference,
+        | Act::Reset { item }
+        | Act::Reply { item, .. } => &item.reference,
         Act::Register(registration) => &registration.item,
     }
 }

@@ -14,7 +14,7 @@ use std::{
 
 use secrecy::SecretString;
 use the_loop_plugin_api::{Tracker, WorkItemRef, context::SecretSource, runner::RunnerDescription};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use self::{
@@ -33,6 +33,9 @@ use crate::{
     state::{SessionRecord, SessionStatus, StateError, StateRoot, Store},
 };
 
+/// How many receipts whoever waits for one may be behind before the database is asked instead.
+const SETTLED: usize = 256;
+
 /// What an opening needs to be told, since the library reads neither home nor environment.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
@@ -49,7 +52,9 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    fn variable(&self, name: &str) -> Option<&str> {
+    /// A variable of the environment.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<&str> {
         self.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 }
@@ -72,6 +77,19 @@ pub enum OpenError {
     /// A plugin is wrong.
     #[error(transparent)]
     Plugins(#[from] PluginsError),
+    /// A session of one host was given the config of another.
+    #[error(
+        "this is a session of the host with the state root {}, but {} names the state root {}; nothing was asked: leave --config out and THE_LOOP_CLI_CONFIG as the session has it",
+        session.display(), path.as_deref().unwrap_or(Path::new("the config")).display(), root.display()
+    )]
+    OtherRoot {
+        /// The state root of the session's host.
+        session: PathBuf,
+        /// The one that the config names.
+        root: PathBuf,
+        /// The config.
+        path: Option<PathBuf>,
+    },
     /// Their registry cannot be claimed.
     #[error(transparent)]
     Claim(#[from] the_loop_plugin_api::registry::ClaimError),
@@ -100,18 +118,44 @@ impl Setup {
     pub fn read(options: &OpenOptions) -> Result<Self, OpenError> {
         let named = options.variable("THE_LOOP_CLI_CONFIG").map(std::ffi::OsStr::new);
         let home = options.variable("HOME").map(Path::new);
-        let path = config::discover(options.config.as_deref(), named, &options.cwd, home);
+        let session = options.variable("THE_LOOP_STATE_ROOT").map(Path::new);
+        // A session of a host that has no config file runs on the defaults too: what its checkout holds, or its home, is
+        // another config, of another state root.
+        let path = match session {
+            Some(_) if options.config.is_none() && named.is_none() => None,
+            _ => config::discover(options.config.as_deref(), named, &options.cwd, home),
+        };
         let load = LoadOptions {
             cwd: options.cwd.clone(),
             home: home.map(Path::to_owned),
             fragments: crate::plugins::fragments()?,
         };
-        let loaded = config::load_with(path.as_deref(), &load)?;
-        Ok(Self { root: loaded.state_root(), log_path: loaded.event_log_path(), loaded, path, load })
+        let mut loaded = config::load_with(path.as_deref(), &load)?;
+        if let (Some(session), None) = (session, &path) {
+            loaded.config.state.root = session.to_owned();
+        }
+        let root = loaded.state_root();
+        Ok(Self { root, log_path: loaded.event_log_path(), loaded, path, load })
     }
 }
 
 impl Setup {
+    /// Whether this is the config of the host whose session the caller runs in, if it runs in one: an agent that spoke to
+    /// another host would wait for ever.
+    ///
+    /// # Errors
+    /// When it is the config of another host.
+    pub fn check_session(&self, options: &OpenOptions) -> Result<(), OpenError> {
+        match options.variable("THE_LOOP_STATE_ROOT").map(Path::new).filter(|session| !is_same(session, &self.root)) {
+            None => Ok(()),
+            Some(session) => Err(OpenError::OtherRoot {
+                session: session.to_owned(),
+                root: self.root.clone(),
+                path: self.path.clone(),
+            }),
+        }
+    }
+
     /// The state root of a config that does not validate, as far as its text tells: `stop` must work with a broken file.
     #[must_use]
     pub fn salvage_root(options: &OpenOptions) -> Option<PathBuf> {
@@ -131,6 +175,14 @@ impl Setup {
             .filter(|root| !root.is_empty())
             .map_or_else(|| beside.join(&base.config.state.root), |root| beside.join(root));
         root.join("local/service.pid").exists().then_some(root)
+    }
+}
+
+/// Whether two paths name one folder, as far as both are there.
+fn is_same(left: &Path, right: &Path) -> bool {
+    match (left.canonicalize(), right.canonicalize()) {
+        (Ok(left), Ok(right)) => left == right,
+        _ => left == right,
     }
 }
 
@@ -200,6 +252,8 @@ impl TheLoop {
             tasks: TaskTracker::new(),
             stop,
             signals: Signals::default(),
+            board: Arc::default(),
+            settled: broadcast::channel(SETTLED).0,
             waiting: std::sync::Mutex::default(),
         });
         Ok(Self {
@@ -320,7 +374,7 @@ pub fn linked(options: &OpenOptions) -> Result<Vec<Linked>, OpenError> {
 }
 
 /// State root and plugins for a verb that needs no service. Whatever a plugin submits is refused: nothing is running.
-fn in_process(options: &OpenOptions) -> Result<(StateRoot, Plugins), OpenError> {
+pub(crate) fn in_process(options: &OpenOptions) -> Result<(StateRoot, Plugins), OpenError> {
     let setup = Setup::read(options)?;
     let root = StateRoot::open(&setup.root)?;
     let plugins = built(options, &setup.loaded, &root)?;

@@ -9,6 +9,7 @@ use tokio::{
 };
 
 use super::{
+    answers,
     core::Core,
     deliver::{self, Attempt, Doubt, Write},
     end, prompt,
@@ -19,10 +20,11 @@ use super::{
 };
 use crate::{
     admission::{
-        Act, Admitted, Command,
+        Act, Admitted, Command, Reason, Source,
         admitted::{Excerpt, Provenance},
+        steps,
     },
-    db::{DeliveryRow, NewDelivery, Receipt},
+    db::{Answer, DeliveryRow, NewDelivery, Receipt},
     dispatch::{Effect, Outcome},
     eventlog::{Event, EventType, Level},
     state::{ControlRecord, SessionStatus},
@@ -175,7 +177,8 @@ impl Actor {
             Act::Spawn { item } => {
                 self.start(&item, provenance).await.map_or_else(failed, |effect| outcome(Command::Start, effect))
             }
-            Act::Deliver { item, excerpt } => self.queue(&item, &excerpt, provenance).await,
+            Act::Deliver { item, excerpt } => self.deliver(&item, &excerpt, provenance).await,
+            Act::Reply { item, text, comment } => self.reply(&item.reference, text, comment, provenance).await,
             Act::End { item } => self.close(&item, provenance, None, Some("issue-closed")).await,
             Act::Close { item, keep_terminal } => self.close(&item, provenance, keep_terminal, None).await,
             Act::Register(registration) => match spawn::register(&self.core, registration).await {
@@ -372,13 +375,42 @@ impl Actor {
         }
     }
 
-    /// Writes a text down as a delivery, so that it outlives this process, and queues it. One event makes one delivery,
-    /// however often it is decided.
-    async fn queue(&mut self, item: &Item, excerpt: &Excerpt, provenance: &Provenance) -> Outcome {
-        let id = DeliveryId::generate();
+    /// A text about an event of the item.
+    async fn deliver(&mut self, item: &Item, excerpt: &Excerpt, provenance: &Provenance) -> Outcome {
         let limit = self.core.config.current().config.routing.max_delivery_bytes;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let text = prompt::event(item, excerpt, id, limit);
+        let id = DeliveryId::generate();
+        let answer = matches!(excerpt, Excerpt::Comment { .. })
+            .then(|| Answer { surface: answers::TICKET.to_owned(), quote: None });
+        self.queue(id, prompt::event(item, excerpt, id, limit), answer, provenance).await
+    }
+
+    /// An answer of the control plane's: into a process that runs, and never into one that would have to be started (RPL-2).
+    async fn reply(&mut self, item: &WorkItemRef, text: String, comment: bool, provenance: &Provenance) -> Outcome {
+        match spawn::running(&self.core, self.core.registry.session(item).as_ref()).await {
+            Ok(true) => {}
+            Ok(false) => {
+                return Outcome::Refused { reason: Reason::NoSession, text: Some(steps::no_session(item)) };
+            }
+            Err(text) => return failed(text),
+        }
+        let id = DeliveryId::generate();
+        let actor = provenance.actor.as_deref().unwrap_or("operator");
+        let framed = prompt::reply(item, provenance.via, actor, &text, id);
+        let surface = provenance.source.as_str().to_owned();
+        let answer = Answer { surface, quote: comment.then_some(text) };
+        self.queue(id, framed, Some(answer), provenance).await
+    }
+
+    /// Writes a text down as a delivery, so that it outlives this process, and queues it. One event makes one delivery,
+    /// however often it is decided.
+    async fn queue(
+        &mut self,
+        id: DeliveryId,
+        text: String,
+        answer: Option<Answer>,
+        provenance: &Provenance,
+    ) -> Outcome {
         let new = NewDelivery {
             id,
             target: self.item.to_string(),
@@ -386,6 +418,7 @@ impl Actor {
             actor: provenance.actor.clone(),
             text,
             event: provenance.event,
+            answer,
             at: self.core.clock.now(),
         };
         match self.core.db.create_delivery(new).await {
@@ -431,6 +464,11 @@ impl Actor {
                 self.hold(reason).await;
             }
             Attempt::Doubtful { error } => self.set_way(Way::Doubtful { why: error, returned: None }),
+            // Nothing is started for what the control plane says (RPL-2).
+            Attempt::NoProcess if head.row.source == Source::ControlPlane.as_str() => {
+                let row = head.row.clone();
+                self.give_up_on(&row, Receipt::Failed, "session-dead").await;
+            }
             Attempt::NoProcess => {
                 // A new process has an empty composer.
                 self.residue = false;
@@ -451,6 +489,7 @@ impl Actor {
         self.look = FIRST_LOOK;
         let Some(text) = self.texts.pop_front() else { return };
         self.core.count_waiting(&self.item, -1);
+        answers::arrived(&self.core, &self.item, &text.row).await;
         if let Some(provenance) = text.provenance {
             let (core, item) = (Arc::clone(&self.core), self.item.clone());
             self.core.tasks.spawn(async move { ticket::react(&core, &item, &provenance, Mood::Completed).await });

@@ -6,14 +6,15 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use the_loop_plugin_api::{Clock, EventId, Harness, Runner, Tracker, WorkItemRef, registry::HostKey};
-use tokio::sync::Semaphore;
+use the_loop_plugin_api::{Clock, DeliveryId, EventId, Harness, Runner, Tracker, WorkItemRef, registry::HostKey};
+use tokio::sync::{Semaphore, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{registry::Registry, signals::Signals};
 use crate::{
+    attention::Board,
     config::ConfigWatch,
-    db::Db,
+    db::{Db, Receipt},
     eventlog::{Event, EventLog, EventType, Level},
     plugins::Plugins,
     state::StateRoot,
@@ -47,6 +48,10 @@ pub struct Core {
     pub(crate) stop: CancellationToken,
     /// What harnesses said of themselves by hook.
     pub(crate) signals: Signals,
+    /// What waits for a person, as the event log tells.
+    pub(crate) board: Arc<Board>,
+    /// Receipts as they are written, for whoever waits for one.
+    pub(crate) settled: broadcast::Sender<(DeliveryId, Receipt)>,
     /// How many jobs and texts wait, by item.
     pub(crate) waiting: Mutex<HashMap<WorkItemRef, usize>>,
 }

@@ -191,6 +191,8 @@ pub(crate) async fn settle(
     if let Err(error) = core.db.transition(row.id, to, reason.map(str::to_owned), evidence.to_owned(), now).await {
         core.warn(row.id, format!("the receipt could not be written: {error}"));
     }
+    // Nobody has to wait for a receipt.
+    let _ = core.settled.send((row.id, to));
     // Waited for: a record that was only queued is lost with the process, and the log would not know what the receipt
     // says. What falls between the two is made up for at the next start.
     if let Err(error) = core.log.append(settled(item, row.id, to, reason, evidence)).await {
@@ -261,7 +263,13 @@ pub(crate) async fn flush(core: &Arc<Core>, item: &WorkItemRef) -> Option<HoldRe
     }
 }
 
-fn process_facts(core: &Core, runner: &dyn Runner, handle: &RunnerHandle, record: &SessionRecord) -> ProcessFacts {
+/// What is known of a session's process.
+pub(crate) fn process_facts(
+    core: &Core,
+    runner: &dyn Runner,
+    handle: &RunnerHandle,
+    record: &SessionRecord,
+) -> ProcessFacts {
     ProcessFacts {
         pid: runner.agent_pid(handle),
         cwd: record.cwd.clone(),

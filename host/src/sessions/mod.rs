@@ -1,13 +1,16 @@
 //! Sessions: their records, their lifecycle, and what is delivered into them.
 
 pub(crate) mod actor;
+pub(crate) mod answers;
 pub mod core;
 pub(crate) mod deliver;
+pub mod deliveries;
 pub(crate) mod end;
 pub mod operations;
 pub(crate) mod prompt;
 pub mod reconcile;
 pub mod registry;
+pub mod reply;
 pub(crate) mod retries;
 pub mod signals;
 pub(crate) mod spawn;

@@ -11,6 +11,7 @@ use the_loop_plugin_api::{
     work_item::RefError,
 };
 
+use super::{deliver, signals};
 use crate::{
     TheLoop,
     admission::{
@@ -29,6 +30,9 @@ pub enum OperationError {
     /// The verb is none of the five.
     #[error(transparent)]
     Verb(#[from] UnknownCommand),
+    /// The text cannot be said: there is nothing in it, or too much.
+    #[error("{0}")]
+    Text(String),
     /// There is no such thing.
     #[error("{0}")]
     NotFound(String),
@@ -172,7 +176,8 @@ impl TheLoop {
             return Vec::new();
         }
         let look = self.look().await;
-        records.into_iter().map(|record| self.row(record, look.as_ref())).collect()
+        let rows = records.into_iter().map(|record| self.row(record, look.as_ref()));
+        futures::future::join_all(rows).await
     }
 
     /// One session.
@@ -183,7 +188,7 @@ impl TheLoop {
         let item: WorkItemRef = reference.parse()?;
         let record = self.core.registry.session(&item).ok_or_else(|| no_session(&item))?;
         let look = self.look().await;
-        Ok(self.row(record, look.as_ref()))
+        Ok(self.row(record, look.as_ref()).await)
     }
 
     /// The command with which a person attaches to a session's terminal, and whether it is only for reading.
@@ -304,7 +309,12 @@ impl TheLoop {
     }
 
     /// Through the one admission entry, like everything else (ADM-1).
-    async fn call(&self, surface: Surface, actor: &str, act: OperatorAct) -> Result<Outcome, OperationError> {
+    pub(super) async fn call(
+        &self,
+        surface: Surface,
+        actor: &str,
+        act: OperatorAct,
+    ) -> Result<Outcome, OperationError> {
         let call = OperatorCall { surface, claimed_actor: actor.to_owned(), act };
         let submission = self
             .admission
@@ -316,7 +326,7 @@ impl TheLoop {
             Ok(Outcome::Refused { reason, text }) => {
                 let text = text.unwrap_or_else(|| reason.as_str().to_owned());
                 Err(match reason {
-                    Reason::NoWorkItem => OperationError::NotFound(text),
+                    Reason::NoWorkItem | Reason::NoSession => OperationError::NotFound(text),
                     Reason::Overloaded => OperationError::Unavailable(text),
                     _ => OperationError::Refused(text),
                 })
@@ -328,13 +338,13 @@ impl TheLoop {
         }
     }
 
-    async fn look(&self) -> Option<HashMap<String, Occupant>> {
+    pub(crate) async fn look(&self) -> Option<HashMap<String, Occupant>> {
         let (_, runner) = self.core.runner()?;
         let occupants = runner.survey().await?;
         Some(occupants.into_iter().map(|occupant| (occupant.name.clone(), occupant)).collect())
     }
 
-    fn row(&self, record: SessionRecord, look: Option<&HashMap<String, Occupant>>) -> SessionRow {
+    async fn row(&self, record: SessionRecord, look: Option<&HashMap<String, Occupant>>) -> SessionRow {
         let item = record.reference.clone();
         SessionRow {
             work_item: RefParts {
@@ -344,7 +354,7 @@ impl TheLoop {
                 number: item.number(),
                 reference: item.clone(),
             },
-            harness_state: self.observed(&record, look),
+            harness_state: self.observed(&record, look).await,
             control: self.core.registry.portable(&item).and_then(|portable| portable.control),
             reference: item,
             url: record.url,
@@ -360,30 +370,43 @@ impl TheLoop {
         }
     }
 
-    /// What a probe alone tells: gone, or unknown. A harness that runs and says nothing of itself is unknown, never idle.
-    fn observed(&self, record: &SessionRecord, look: Option<&HashMap<String, Occupant>>) -> ObservedState {
+    /// What is known of a session's harness: what a probe tells, and what it says of itself. One that runs and says nothing
+    /// is unknown, never idle (SES-3).
+    pub(crate) async fn observed(
+        &self,
+        record: &SessionRecord,
+        look: Option<&HashMap<String, Occupant>>,
+    ) -> ObservedState {
         let now = self.core.clock.now();
-        let state = |state, evidence, detail: Option<&str>| ObservedState {
+        let state = |state, evidence, detail: &str| ObservedState {
             state,
             evidence,
             since: now,
-            detail: detail.map(str::to_owned),
+            detail: Some(detail.to_owned()),
         };
-        match (look, &record.runner) {
-            (None, Some(_)) => state(HarnessState::Unknown, Evidence::None, Some("the runner did not answer")),
-            (_, None) => state(HarnessState::Gone, Evidence::Probe, Some("no process was started yet")),
-            (Some(look), Some(_)) => match look.get(&record.tmux_target) {
-                None => state(HarnessState::Gone, Evidence::Probe, Some("its terminal is gone")),
-                Some(occupant) if occupant.dead => {
-                    state(HarnessState::Gone, Evidence::Probe, Some("its process has exited"))
-                }
-                Some(_) => state(
-                    HarnessState::Unknown,
-                    Evidence::Probe,
-                    Some("its process runs; this harness does not say what it does"),
-                ),
-            },
+        let (Some(look), Some(handle)) = (look, &record.runner) else {
+            return match &record.runner {
+                Some(_) => state(HarnessState::Unknown, Evidence::None, "the runner did not answer"),
+                None => state(HarnessState::Gone, Evidence::Probe, "no process was started yet"),
+            };
+        };
+        match look.get(&record.tmux_target) {
+            None => return state(HarnessState::Gone, Evidence::Probe, "its terminal is gone"),
+            Some(occupant) if occupant.dead => {
+                return state(HarnessState::Gone, Evidence::Probe, "its process has exited");
+            }
+            Some(_) => {}
         }
+        let said = match (self.core.harness(&record.harness), self.core.runner()) {
+            (Some(harness), Some((_, runner))) => {
+                let facts = deliver::process_facts(&self.core, &*runner, handle, record);
+                signals::observe(&self.core, &record.reference, &*harness, &facts).await
+            }
+            _ => None,
+        };
+        said.unwrap_or_else(|| {
+            state(HarnessState::Unknown, Evidence::Probe, "its process runs; this harness does not say what it does")
+        })
     }
 }
 
@@ -419,7 +442,7 @@ fn no_session(item: &WorkItemRef) -> OperationError {
 }
 
 /// An outcome that the act cannot have: a mistake of ours, told rather than hidden.
-fn unexpected(outcome: &Outcome) -> OperationError {
+pub(super) fn unexpected(outcome: &Outcome) -> OperationError {
     OperationError::Refused(format!("the host answered something else than was asked: {outcome:?}"))
 }
 

@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use the_loop_plugin_api::{RunnerHandle, SessionKey, runner::Occupant};
 
-use super::{core::Core, deliver, registry::Phase, spawn};
+use super::{answers, core::Core, deliver, registry::Phase, spawn};
 use crate::{
     admission::{Admission, Command, HostAct, Inbound},
     db::{DeliveryFilter, DeliveryRow, Receipt},
@@ -50,7 +50,7 @@ pub async fn take_up(core: &Arc<Core>, admission: &Admission, dispatch: &Dispatc
 const COMPARED: u32 = 500;
 
 /// Tells the log what a process that died wrote down as a receipt and had no time to tell.
-async fn tell_receipts(core: &Core) {
+async fn tell_receipts(core: &Arc<Core>) {
     let filter = DeliveryFilter { target: None, receipt: None, limit: COMPARED };
     let rows = match core.db.deliveries(filter).await {
         Ok(rows) => rows,
@@ -59,16 +59,33 @@ async fn tell_receipts(core: &Core) {
     let ended = |row: &&DeliveryRow| row.receipt != Receipt::Queued;
     let Some(oldest) = rows.iter().filter(ended).map(|row| row.created_at).min() else { return };
     let path = core.config.current().event_log_path();
-    let types = ["delivery.delivered", "delivery.failed", "delivery.uncertain"].map(TypeGlob::new).to_vec();
+    let types = ["delivery.delivered", "delivery.failed", "delivery.uncertain", "session.reply_sent"];
+    let types = types.map(TypeGlob::new).to_vec();
     let told = tokio::task::spawn_blocking(move || {
         eventlog::query(&path, &Query { types, since: Some(oldest), ..Query::default() })
     });
     // A log that cannot be read is told of in `status`; nothing is told twice because of it.
     let Ok(Ok(told)) = told.await else { return };
-    let told: HashSet<&str> = told.records.iter().filter_map(|record| record["delivery"].as_str()).collect();
-    for row in rows.iter().filter(ended).filter(|row| !told.contains(row.id.to_string().as_str())) {
-        let evidence = row.history.last().map_or("none", |entry| entry.evidence.as_str());
-        core.log.emit(deliver::settled(&row.target, row.id, row.receipt, row.reason.as_deref(), evidence));
+    let mut receipts: HashSet<&str> = HashSet::new();
+    let mut answers: HashSet<&str> = HashSet::new();
+    for record in &told.records {
+        let set = if record["event"] == "session.reply_sent" { &mut answers } else { &mut receipts };
+        set.extend(record["delivery"].as_str());
+    }
+    for row in rows.iter().filter(ended).rev() {
+        let id = row.id.to_string();
+        if !receipts.contains(id.as_str()) {
+            let evidence = row.history.last().map_or("none", |entry| entry.evidence.as_str());
+            core.log.emit(deliver::settled(&row.target, row.id, row.receipt, row.reason.as_deref(), evidence));
+        }
+        let quoted = row.answer.as_ref().is_some_and(|answer| answer.surface != answers::TICKET);
+        if quoted
+            && row.receipt.has_arrived()
+            && !answers.contains(id.as_str())
+            && let Ok(item) = row.target.parse()
+        {
+            answers::arrived(core, &item, row).await;
+        }
     }
 }
 

@@ -116,6 +116,20 @@ impl Registry {
         self.known().sessions.get(item).cloned()
     }
 
+    /// The item whose session a ref means (RPL-4): its own, or the one that it delivers as a pull request. An endpoint that is
+    /// closed falls back to the item's.
+    #[must_use]
+    pub fn endpoint(&self, named: &WorkItemRef) -> WorkItemRef {
+        let known = self.known();
+        let runs = |record: &&SessionRecord| record.status != SessionStatus::Closed;
+        if known.sessions.get(named).filter(runs).is_some() {
+            return named.clone();
+        }
+        let delivers = |record: &&SessionRecord| record.pull_requests.iter().any(|pull| pull.reference == *named);
+        let item = known.sessions.values().filter(delivers).map(|record| &record.reference).min();
+        item.unwrap_or(named).clone()
+    }
+
     /// Every session record, by ref.
     #[must_use]
     pub fn sessions(&self) -> Vec<SessionRecord> {

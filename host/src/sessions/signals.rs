@@ -13,7 +13,7 @@ use the_loop_plugin_api::{
     signal::{Evidence, ObservedState},
 };
 
-use super::core::Core;
+use super::{answers, core::Core, prompt::HEADER};
 use crate::db::{DeliveryFilter, Receipt};
 
 /// The last word of each session's hooks. One entry an item: a new spawn takes the place of the old one.
@@ -93,7 +93,10 @@ pub(crate) async fn take(core: &Core, hook: HookPayload) -> bool {
         }
     }
     if let Some(prompt) = prompt {
-        taken(core, &item, &prompt).await;
+        match delivery_named_by(&prompt) {
+            Some(id) => taken(core, &item, id).await,
+            None => answers::typed(core, &item).await,
+        }
     }
     if state == HarnessState::Idle {
         answered(core, &item).await;
@@ -101,10 +104,15 @@ pub(crate) async fn take(core: &Core, hook: HookPayload) -> bool {
     true
 }
 
-/// The harness took a prompt: the delivery that its header names is submitted (DEL-6).
-async fn taken(core: &Core, item: &WorkItemRef, prompt: &str) {
-    let named = prompt.lines().find_map(|line| line.trim_end().strip_prefix("delivery: "));
-    let Some(id) = named.and_then(|id| id.parse::<DeliveryId>().ok()) else { return };
+/// The delivery that the header of a text of ours names (DEL-9). What a person types has no such header.
+fn delivery_named_by(prompt: &str) -> Option<DeliveryId> {
+    let mut lines = prompt.lines().map(str::trim).skip_while(|line| !line.starts_with(HEADER));
+    lines.next()?;
+    lines.next()?.strip_prefix("delivery: ")?.parse().ok()
+}
+
+/// The harness took a prompt: its delivery is submitted (DEL-6).
+async fn taken(core: &Core, item: &WorkItemRef, id: DeliveryId) {
     let row = core.db.delivery(id).await.ok().flatten();
     // Only a text of this session that may have been written: whatever runs in it can say anything here.
     let Some(row) = row.filter(|row| row.target == item.to_string()) else { return };
@@ -131,6 +139,16 @@ async fn step(core: &Core, id: DeliveryId, to: Receipt) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn del_6_only_a_text_of_ours_names_its_delivery() {
+        let id = DeliveryId::generate();
+        let ours = format!("\n\n<pasted_content id=\"2c9a\">\n{HEADER} comment on x by y\ndelivery: {id}\nurl: u\n");
+        assert_eq!(delivery_named_by(&ours), Some(id), "however the harness wraps it");
+        for typed in [format!("delivery: {id}"), "yes, go on".to_owned(), format!("{HEADER} x\nno\ndelivery: {id}")] {
+            assert_eq!(delivery_named_by(&typed), None, "{typed}");
+        }
+    }
 
     #[test]
     fn har_2_a_later_word_stands_and_an_earlier_spawn_says_nothing() {

@@ -122,7 +122,7 @@ pub(crate) async fn respawn(core: &Arc<Core>, item: &Item, spawning: &mut Spawni
 }
 
 /// Whether the recorded process runs. Silence is no answer: nothing is started on it (TMX-3).
-async fn running(core: &Core, record: Option<&SessionRecord>) -> Result<bool, String> {
+pub(crate) async fn running(core: &Core, record: Option<&SessionRecord>) -> Result<bool, String> {
     let Some(record) = record.filter(|record| {
         matches!(record.status, SessionStatus::Active | SessionStatus::Starting | SessionStatus::Paused)
     }) else {
@@ -236,8 +236,9 @@ async fn spawn_once(
     let resumed = matches!(conversation, Conversation::Resume { .. });
     let delivery = DeliveryId::generate();
     let target = key.terminal_name();
-    let text = sanitise(&prompt::first(item, &target, resumed, delivery));
     let loaded = core.config.current();
+    let mode = loaded.config.routing.interaction.mode;
+    let text = sanitise(&prompt::first(item, &target, resumed, delivery, mode));
     let args = loaded.config.routing.harness_args.get(harness_name).cloned().unwrap_or_default();
     let request =
         LaunchRequest { session: key, incarnation, cwd: cwd.to_owned(), args, conversation, prompt: text.clone() };
@@ -327,6 +328,7 @@ async fn first_prompt(
         actor: provenance.and_then(|provenance| provenance.actor.clone()),
         text,
         event: None,
+        answer: None,
         at: core.clock.now(),
     };
     let row = core.db.create_delivery(new).await.map_err(unrecorded)?;

@@ -21,6 +21,10 @@ const LOOK_UP: Duration = Duration::from_secs(5);
 /// `text` with the visible attribution and the marker (KW-05: the host never acts on its own words).
 #[must_use]
 pub(crate) fn marked(text: &str) -> String {
+    // Stamped once, whoever stamped it first (ASK-1).
+    if text.contains(MARKER) {
+        return text.to_owned();
+    }
     format!("{text}\n\n_Posted by the-loop._\n{MARKER}")
 }
 
@@ -126,7 +130,7 @@ pub(crate) async fn react(core: &Core, item: &WorkItemRef, provenance: &Provenan
 }
 
 /// Writes a marked comment; `None` where no tracker is linked for the item.
-async fn post(core: &Core, item: &WorkItemRef, key: String, text: &str) -> Option<Result<(), TrackerError>> {
+pub(crate) async fn post(core: &Core, item: &WorkItemRef, key: String, text: &str) -> Option<Result<(), TrackerError>> {
     let tracker = core.tracker(item)?;
     let post = Post::new(core.key(), item.clone(), key, marked(text));
     Some(tracker.comment(&post).await.map(drop))

@@ -154,10 +154,61 @@ impl Host {
             seen(&bytes, from, "\r")?;
             floor.push(micros(at));
         }
+        let api = rows[0]["address"].as_str().context("no API")?;
+        let (mut replies, mut reply_floor) = (Vec::new(), Vec::new());
+        for number in 0..120u32 {
+            let mark = format!("reply-{number:04}.");
+            let from = fs::metadata(&bytes)?.len();
+            let at = Instant::now();
+            reply(api, &mark)?;
+            seen(&bytes, from, &mark)?;
+            replies.push(micros(at));
+            seen(&bytes, from, "\r")?;
+            let from = fs::metadata(&bytes)?.len();
+            let at = Instant::now();
+            bare(&format!("again-{number:04}."))?;
+            seen(&bytes, from, "\r")?;
+            reply_floor.push(micros(at));
+        }
+        let (asks, hooks, nothing) = self.beside_the_service()?;
         Ok(vec![
+            Figure { tag: "PRF-2", what: "the-loop hook (us), beside /bin/true", ours: hooks, floor: nothing.clone() },
+            Figure { tag: "PRF-3", what: "the-loop ask, local tracker (us)", ours: asks, floor: nothing },
+            Figure { tag: "PRF-6", what: "reply to text in the pane (us)", ours: replies, floor: reply_floor },
             Figure { tag: "PRF-5", what: "signed POST to text in the pane (us)", ours, floor },
             Figure { tag: "PRF-12", what: "resident memory, idle (kB)", ours: vec![idle], floor: Vec::new() },
         ])
+    }
+
+    /// What an agent runs inside its session: a question and a hook, each beside a program that does nothing.
+    fn beside_the_service(&self) -> anyhow::Result<(Vec<f64>, Vec<f64>, Vec<f64>)> {
+        let item = self.run(&["items", "new", "--repo", "octo/bench", "--title", "Bench"])?;
+        let incarnation = the_loop_plugin_api::IncarnationId::generate().to_string();
+        let environment = [
+            ("THE_LOOP_CLI_CONFIG", self.folder.join("config.yaml").display().to_string()),
+            ("THE_LOOP_STATE_ROOT", self.folder.join("state").display().to_string()),
+            ("THE_LOOP_WORK_ITEM", item.trim().to_owned()),
+            ("THE_LOOP_INCARNATION", incarnation),
+        ];
+        let run = |program: &Path, arguments: &[&str], input: &str| -> anyhow::Result<f64> {
+            let at = Instant::now();
+            let mut command = Command::new(program);
+            command.args(arguments).envs(environment.iter().map(|(name, value)| (name, value)));
+            let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+            // A program that reads nothing may be gone already.
+            let _ = child.stdin.take().context("no input")?.write_all(input.as_bytes());
+            if !child.wait()?.success() {
+                bail!("{} {arguments:?} failed", program.display());
+            }
+            Ok(micros(at))
+        };
+        let (mut asks, mut hooks, mut nothing) = (Vec::new(), Vec::new(), Vec::new());
+        for number in 0..120 {
+            asks.push(run(&self.program, &["ask", "--question", &format!("question {number}?")], "")?);
+            hooks.push(run(&self.program, &["hook"], "{\"hook_event_name\": \"Stop\"}")?);
+            nothing.push(run(Path::new("/bin/true"), &[], "")?);
+        }
+        Ok((asks, hooks, nothing))
     }
 
     fn run(&self, arguments: &[&str]) -> anyhow::Result<String> {
@@ -270,6 +321,23 @@ fn post(address: &str, number: u32, body: &str) -> anyhow::Result<()> {
     stream.read_to_string(&mut answer)?;
     if !answer.starts_with("HTTP/1.1 202") {
         bail!("the webhook answered {answer}");
+    }
+    Ok(())
+}
+
+fn reply(address: &str, text: &str) -> anyhow::Result<()> {
+    let body = json!({"ref": "github:octo/bench#1", "text": text, "comment": false}).to_string();
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_nodelay(true)?;
+    let request = format!(
+        "POST /api/v1/sessions/reply HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    if !answer.starts_with("HTTP/1.1 200") {
+        bail!("the API answered {answer}");
     }
     Ok(())
 }

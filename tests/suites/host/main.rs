@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
+mod ask;
 mod cases;
 mod cli;
 mod demo;
