@@ -1,6 +1,8 @@
 //! The one file that links plugins (ARC-1), and the host's claim on their registry (ARC-3). A crate that is listed in
 //! Cargo.toml and never named registers nothing, silently: each is named here.
 
+#[cfg(feature = "claude-code")]
+use the_loop_plugin_claude_code as _;
 #[cfg(feature = "github")]
 use the_loop_plugin_github as _;
 #[cfg(feature = "local")]

@@ -1,6 +1,7 @@
 //! [`Harness`]: an agent program.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -22,11 +23,12 @@ pub trait Harness: Send + Sync {
     /// What it can do. A start that needs something else fails saying so (HAR-1).
     fn capabilities(&self) -> Capabilities;
 
-    /// Makes a folder ready before any start in it: trust, onboarding, settings (HAR-4).
+    /// Makes a folder ready before any start in it: trust, onboarding, settings (HAR-4). `environment` is what the session's
+    /// process will have.
     ///
     /// # Errors
     /// When the harness's own files cannot be read or merged.
-    async fn prepare(&self, cwd: &Path) -> Result<Prepared, HarnessError>;
+    async fn prepare(&self, cwd: &Path, environment: &BTreeMap<String, String>) -> Result<Prepared, HarnessError>;
 
     /// How to start it.
     ///
@@ -83,6 +85,8 @@ pub struct ProcessFacts {
     pub conversation: Option<String>,
     /// How long ago it was started.
     pub age: Duration,
+    /// The variables that it has, apart from those that the harness declares.
+    pub environment: BTreeMap<String, String>,
 }
 
 /// Why a harness cannot do what it was asked.

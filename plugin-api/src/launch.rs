@@ -21,6 +21,21 @@ pub struct LaunchRequest {
     pub conversation: Conversation,
     /// The first prompt, whole.
     pub prompt: String,
+    /// What its process will find around it.
+    pub surroundings: Surroundings,
+}
+
+/// What a session's process will find around it. A harness reads no environment of its own: the host's is not the session's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// The variables that it will have, apart from those that the harness declares.
+    pub environment: BTreeMap<String, String>,
+    /// Where the files of [`LaunchPlan::files`] will be. It is this spawn's own.
+    pub folder: PathBuf,
+    /// The command that a hook of the harness is to run, with its payload on standard input (HAR-2); program first.
+    pub hook: Vec<String>,
+    /// Whether the operator lets the host accept a harness's warning that permissions are bypassed (HAR-4).
+    pub accepts_bypass: bool,
 }
 
 /// Which conversation a process is started for.
@@ -51,6 +66,9 @@ pub struct LaunchPlan {
     pub first_prompt: FirstPrompt,
     /// The conversation id to record, where it is known before the start.
     pub conversation: Option<String>,
+    /// Files that the host writes, for the owner alone, into [`Surroundings::folder`] before the start, by name.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
 }
 
 /// How a first prompt is handed over.

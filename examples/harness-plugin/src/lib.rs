@@ -48,7 +48,7 @@ impl Harness for Cat {
     }
 
     /// An agent with trust dialogs answers them here, ahead, in its own config. `cat` has none.
-    async fn prepare(&self, _cwd: &Path) -> Result<Prepared, HarnessError> {
+    async fn prepare(&self, _cwd: &Path, _environment: &BTreeMap<String, String>) -> Result<Prepared, HarnessError> {
         Ok(Prepared::default())
     }
 
@@ -66,6 +66,7 @@ impl Harness for Cat {
             cwd: request.cwd.clone(),
             first_prompt: FirstPrompt::Delivered,
             conversation: None,
+            files: BTreeMap::new(),
         })
     }
 

@@ -12,7 +12,7 @@ mod watch;
 
 pub use self::{
     environment::session_environment,
-    plan::{PlanError, SessionPlan, read_plan, write_plan},
+    plan::{PlanError, SessionPlan, read_plan, write_files, write_plan},
     run::launch,
     status::{LaunchStatus, read_status},
     watch::watch,

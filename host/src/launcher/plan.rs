@@ -71,6 +71,30 @@ pub fn write_plan(path: &Path, plan: &SessionPlan) -> Result<(), PlanError> {
     super::write_private(path, &bytes).map_err(failed)
 }
 
+/// Writes the files that a harness asked for into a folder that only its owner can read; makes none where there are none.
+///
+/// # Errors
+/// When a name is no plain file name, or a file cannot be written.
+pub fn write_files(folder: &Path, files: &BTreeMap<String, String>) -> Result<(), PlanError> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    if files.is_empty() {
+        return Ok(());
+    }
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| PlanError::File { path, action: "written", source }
+    };
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed(folder))?;
+    for (name, content) in files {
+        let path = folder.join(name);
+        if path.file_name().is_none_or(|file| file != name.as_str()) {
+            return Err(PlanError::Invalid { path, problem: "a harness's file needs a plain name".to_owned() });
+        }
+        super::write_private(&path, content.as_bytes()).map_err(failed(&path))?;
+    }
+    Ok(())
+}
+
 /// Reads a plan.
 ///
 /// # Errors

@@ -16,6 +16,7 @@ use super::{
     core::Core,
     registry::Phase,
     signals,
+    surroundings::base_environment,
     transcript::{self, Told},
 };
 use crate::{
@@ -279,6 +280,7 @@ pub(crate) fn process_facts(
             .incarnation
             .and_then(|incarnation| core.clock.now().duration_since(incarnation.made_at()).try_into().ok())
             .unwrap_or_default(),
+        environment: base_environment(core),
     }
 }
 

@@ -14,6 +14,7 @@ pub mod reply;
 pub(crate) mod retries;
 pub mod signals;
 pub(crate) mod spawn;
+pub(crate) mod surroundings;
 pub mod text;
 pub(crate) mod ticket;
 pub(crate) mod transcript;

@@ -1,25 +1,31 @@
 //! Bringing a session's process into existence, once: first spawn, resume, respawn (TMX-4, TMX-6, SES-2).
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
-use serde_json::Value;
 use the_loop_plugin_api::{
     DeliveryId, Harness, IncarnationId, Liveness, Runner, RunnerHandle, SessionKey, SpawnOrder, WorkItemRef,
     event::Item,
-    launch::{Conversation, FirstPrompt, LaunchPlan, LaunchRequest},
+    launch::{Conversation, FirstPrompt, LaunchPlan, LaunchRequest, Surroundings},
     runner::SpawnParts,
 };
 use tokio::time::Instant;
 
-use super::{core::Core, deliver, prompt, registry::fresh_record, retries::Spawning, text::sanitise, ticket};
+use super::{
+    core::Core,
+    deliver, prompt,
+    registry::fresh_record,
+    retries::Spawning,
+    surroundings::{base_environment, environment, find_program, make_ready},
+    text::sanitise,
+    ticket,
+};
 use crate::{
     admission::{admitted::Provenance, inbound::Registration},
-    config::Loaded,
+    config::BypassPolicy,
     db::{DeliveryRow, NewDelivery, Receipt},
     eventlog::{Event, EventType, Level},
     launcher::{self, LaunchStatus, SessionPlan},
@@ -222,15 +228,7 @@ async fn spawn_once(
             format!("the folder {} does not exist; make it or change routing.spawnWorkdir", cwd.display()).into()
         );
     }
-    let prepared = harness.prepare(cwd).await.map_err(|error| error.to_string())?;
-    if !prepared.applied.is_empty() {
-        core.log.emit(
-            Event::new(EventType::WorkspaceTrusted)
-                .with("harness", harness_name)
-                .with("cwd", cwd)
-                .with("applied", &prepared.applied),
-        );
-    }
+    make_ready(core, item, harness_name, harness, cwd).await?;
     let key = SessionKey::work_item(item.reference.clone());
     let incarnation = IncarnationId::generate();
     let resumed = matches!(conversation, Conversation::Resume { .. });
@@ -240,11 +238,24 @@ async fn spawn_once(
     let mode = loaded.config.routing.interaction.mode;
     let text = sanitise(&prompt::first(item, &target, resumed, delivery, mode));
     let args = loaded.config.routing.harness_args.get(harness_name).cloned().unwrap_or_default();
-    let request =
-        LaunchRequest { session: key, incarnation, cwd: cwd.to_owned(), args, conversation, prompt: text.clone() };
+    let files = Files::of(core, incarnation);
+    let surroundings = Surroundings {
+        environment: base_environment(core),
+        folder: files.folder.clone(),
+        hook: vec![core.program.display().to_string(), "hook".to_owned()],
+        accepts_bypass: loaded.config.routing.harness_trust.accept_bypass_permissions != BypassPolicy::Never,
+    };
+    let request = LaunchRequest {
+        session: key,
+        incarnation,
+        cwd: cwd.to_owned(),
+        args,
+        conversation,
+        prompt: text.clone(),
+        surroundings,
+    };
     // What a harness cannot plan now it cannot plan later.
     let plan = harness.launch(&request).map_err(|error| NotStarted::for_good(error.to_string()))?;
-    let files = Files::of(core, incarnation);
     let environment = environment(core, &item.reference, incarnation, &plan);
     find_program(&plan.argv, environment.get("PATH").map_or("", String::as_str), cwd)?;
     let now = core.clock.now();
@@ -277,11 +288,14 @@ async fn spawn_once(
         status: files.status.clone(),
         mark: Some(files.mark.clone()),
     };
-    let plan_path = files.plan.clone();
-    tokio::task::spawn_blocking(move || launcher::write_plan(&plan_path, &session_plan))
-        .await
-        .map_err(|error| error.to_string())?
-        .map_err(|error| format!("the launch plan {} could not be written: {error}", files.plan.display()))?;
+    let (plan_path, folder, own) = (files.plan.clone(), files.folder.clone(), plan.files.clone());
+    tokio::task::spawn_blocking(move || {
+        launcher::write_files(&folder, &own)?;
+        launcher::write_plan(&plan_path, &session_plan)
+    })
+    .await
+    .map_err(|error| error.to_string())?
+    .map_err(|error| format!("the launch plan {} could not be written: {error}", files.plan.display()))?;
     crate::drills::point("spawn:planned");
     let order = SpawnOrder::new(
         core.key(),
@@ -342,6 +356,8 @@ pub(crate) const PROMPT_SOURCE: &str = "host";
 /// The files of one spawn.
 struct Files {
     plan: PathBuf,
+    /// The harness's own.
+    folder: PathBuf,
     status: PathBuf,
     mark: PathBuf,
 }
@@ -351,84 +367,10 @@ impl Files {
         let folder = core.root.launch();
         Self {
             plan: folder.join(format!("{incarnation}.json")),
+            folder: folder.join(incarnation.to_string()),
             status: folder.join(format!("{incarnation}.status")),
             mark: folder.join(format!("{incarnation}.ready")),
         }
-    }
-}
-
-/// The whole environment of a session but for what its terminal sets (TMX-7).
-fn environment(
-    core: &Core,
-    item: &WorkItemRef,
-    incarnation: IncarnationId,
-    plan: &LaunchPlan,
-) -> BTreeMap<String, String> {
-    let loaded = core.config.current();
-    let mut own = BTreeMap::from([
-        ("THE_LOOP_STATE_ROOT".to_owned(), core.root.root().display().to_string()),
-        ("THE_LOOP_WORK_ITEM".to_owned(), item.to_string()),
-        ("THE_LOOP_SESSION".to_owned(), SessionKey::work_item(item.clone()).terminal_name()),
-        ("THE_LOOP_INCARNATION".to_owned(), incarnation.to_string()),
-    ]);
-    if let Some(path) = &loaded.path {
-        own.insert("THE_LOOP_CLI_CONFIG".to_owned(), path.display().to_string());
-    }
-    let secrets = secret_names(&loaded);
-    launcher::session_environment(
-        core.environment.iter().cloned(),
-        &plan.env,
-        &loaded.config.env.session_passthrough,
-        &secrets,
-        &own,
-    )
-}
-
-/// The variables that a `…Env` key of the config names: never in a session (TMX-7).
-fn secret_names(loaded: &Loaded) -> Vec<String> {
-    fn walk(value: &Value, names: &mut Vec<String>) {
-        match value {
-            Value::Object(map) => {
-                for (key, value) in map {
-                    match value {
-                        Value::String(name) if key.ends_with("Env") => names.push(name.clone()),
-                        Value::Array(list) if key.ends_with("Env") => {
-                            names.extend(list.iter().filter_map(Value::as_str).map(str::to_owned))
-                        }
-                        _ => walk(value, names),
-                    }
-                }
-            }
-            Value::Array(list) => list.iter().for_each(|value| walk(value, names)),
-            _ => {}
-        }
-    }
-    let mut names = Vec::new();
-    // The effective config always serialises: it was read from JSON.
-    if let Ok(effective) = loaded.effective() {
-        walk(&effective, &mut names);
-    }
-    names
-}
-
-/// Says before the spawn what the launcher would only find inside the terminal.
-fn find_program(argv: &[String], path: &str, cwd: &Path) -> Result<(), String> {
-    let Some(program) = argv.first() else { return Err("the harness names no program".to_owned()) };
-    let executable = |path: &Path| {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-    };
-    let found = if program.contains('/') {
-        executable(&cwd.join(program))
-    } else {
-        std::env::split_paths(path).any(|folder| executable(&folder.join(program)))
-    };
-    if found {
-        Ok(())
-    } else {
-        Err(format!(
-            "the program {program:?} was not found in the session's PATH or cannot be executed; install it or change routing.harnessArgs"
-        ))
     }
 }
 
@@ -548,6 +490,7 @@ pub(crate) async fn register(core: &Arc<Core>, registration: Registration) -> Re
         args: Vec::new(),
         conversation: Conversation::Resume { id: conversation.clone() },
         prompt: String::new(),
+        surroundings: Surroundings::default(),
     };
     program.launch(&trial).map_err(|error| error.to_string())?;
     if running(core, core.registry.session(&item).as_ref()).await? {

@@ -1,13 +1,13 @@
 //! The suite for a [`Harness`] (HAR-1, HAR-2, HAR-4, HAR-7, TMX-6, TMX-7).
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use the_loop_plugin_api::{
     Harness, HarnessState, IncarnationId, LaunchPlan, SessionKey,
     delivery::Readiness,
     harness::{Capabilities, HarnessError, ProcessFacts},
-    launch::{Conversation, FirstPrompt, LaunchRequest},
+    launch::{Conversation, FirstPrompt, LaunchRequest, Surroundings},
 };
 
 use crate::{
@@ -85,6 +85,12 @@ impl Suite<'_> {
             args: self.case.args.clone(),
             conversation,
             prompt: PROMPT.to_owned(),
+            surroundings: Surroundings {
+                environment: self.environment(),
+                folder: self.cwd.join("launch"),
+                hook: vec!["/usr/bin/the-loop".to_owned(), "hook".to_owned()],
+                accepts_bypass: false,
+            },
         })
     }
 
@@ -188,11 +194,11 @@ impl Suite<'_> {
     }
 
     async fn preparation(&self, report: &mut Report) {
-        if let Err(error) = self.harness.prepare(self.cwd).await {
+        if let Err(error) = self.harness.prepare(self.cwd, &self.environment()).await {
             return report.must("HAR-4", "prepare an empty folder", Err(error.to_string()));
         }
         report.must("HAR-4", "prepare an empty folder", Ok(()));
-        let again = self.harness.prepare(self.cwd).await;
+        let again = self.harness.prepare(self.cwd, &self.environment()).await;
         report.must(
             "HAR-4",
             "change nothing where all is right already",
@@ -265,7 +271,16 @@ impl Suite<'_> {
             cwd: self.cwd.to_owned(),
             conversation: Some(self.case.conversation.clone()),
             age: Duration::from_secs(60),
+            environment: self.environment(),
         }
+    }
+
+    /// A session's environment whose home is the bench's own.
+    fn environment(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([
+            ("HOME".to_owned(), self.cwd.join("home").display().to_string()),
+            ("PATH".to_owned(), "/usr/bin:/bin".to_owned()),
+        ])
     }
 }
 

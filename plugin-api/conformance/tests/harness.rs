@@ -56,7 +56,7 @@ impl Harness for Fake {
         }
     }
 
-    async fn prepare(&self, _cwd: &Path) -> Result<Prepared, HarnessError> {
+    async fn prepare(&self, _cwd: &Path, _environment: &BTreeMap<String, String>) -> Result<Prepared, HarnessError> {
         let applied = if self.has("prepares twice") { vec!["trusted the folder".to_owned()] } else { Vec::new() };
         Ok(Prepared { applied })
     }
@@ -85,6 +85,7 @@ impl Harness for Fake {
             cwd: request.cwd.clone(),
             first_prompt: FirstPrompt::InArguments,
             conversation: Some(recorded.to_owned()),
+            files: BTreeMap::new(),
         })
     }
 

@@ -78,7 +78,7 @@ impl Harness for Shell {
         Capabilities { assignable_conversation: true, resume: true, transcript: true, ..Capabilities::default() }
     }
 
-    async fn prepare(&self, _cwd: &Path) -> Result<Prepared, HarnessError> {
+    async fn prepare(&self, _cwd: &Path, _environment: &BTreeMap<String, String>) -> Result<Prepared, HarnessError> {
         Ok(Prepared::default())
     }
 
@@ -105,6 +105,7 @@ impl Harness for Shell {
             cwd: request.cwd.clone(),
             first_prompt: FirstPrompt::Delivered,
             conversation: Some(id.clone()),
+            files: BTreeMap::new(),
         })
     }
 

@@ -5,7 +5,7 @@ use the_loop_conformance::{Bench, Kit, harness};
 use the_loop_plugin_api::{
     Harness, IncarnationId, LaunchPlan, SessionKey,
     harness::HarnessError,
-    launch::{Conversation, LaunchRequest},
+    launch::{Conversation, LaunchRequest, Surroundings},
 };
 use the_loop_plugin_shell::{CONVERSATION, RESUME};
 
@@ -19,6 +19,7 @@ fn plan(harness: &dyn Harness, args: &[&str], conversation: Conversation) -> Res
         args: args.iter().map(|&arg| arg.to_owned()).collect(),
         conversation,
         prompt: "hello".to_owned(),
+        surroundings: Surroundings::default(),
     })
 }
 

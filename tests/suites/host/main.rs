@@ -4,6 +4,7 @@
 
 mod ask;
 mod cases;
+mod claude;
 mod cli;
 mod demo;
 mod faults;
