@@ -90,7 +90,7 @@ pub fn fragments() -> Result<Vec<Fragment>, ClaimError> {
 }
 
 /// What `the-loop plugins` shows of one plugin.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Linked {
     /// Its kind.
     pub kind: &'static str,
@@ -101,6 +101,7 @@ pub struct Linked {
     /// What it is.
     pub description: &'static str,
     /// What a harness can do.
+    #[schema(value_type = Option<Object>)]
     pub capabilities: Option<Capabilities>,
 }
 

@@ -5,13 +5,29 @@ use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{error::ApiError, extract::Query};
+use super::{document::Refused, error::ApiError, extract::Query};
 use crate::{
     TheLoop,
     eventlog::{self, EventType, TypeGlob, parse_time},
 };
 
 /// The newest N, oldest first.
+#[utoipa::path(
+    get,  operation_id = "events", path = "/api/v1/events", tag = "events", summary = "The newest records that match, oldest first",
+    params(
+        ("type" = Option<Vec<String>>, Query, description = "Only these types; `*` and `?` match, and it may be given again"),
+        ("workItem" = Option<String>, Query, description = "Only this work item"),
+        ("standing" = Option<String>, Query, description = "Only this standing session"),
+        ("deliveryId" = Option<String>, Query, description = "Only this delivery, ours or the upstream's"),
+        ("loop" = Option<String>, Query, description = "Only this loop"),
+        ("source" = Option<String>, Query, description = "Only from this source"),
+        ("level" = Option<String>, Query, description = "Only of this level: debug, info, warning, error"),
+        ("since" = Option<String>, Query, description = "At or after: an instant, or 2h; without zone it is UTC"),
+        ("until" = Option<String>, Query, description = "At or before"),
+        ("limit" = Option<u32>, Query, description = "The newest so many; 50 if left out"),
+    ),
+    responses((status = 200, description = "The newest records that match, oldest first", body = Vec<Object>), Refused)
+)]
 pub(super) async fn list(State(host): State<TheLoop>, query: Query) -> Result<Json<Vec<Value>>, ApiError> {
     let text = |name: &str| query.one(name).filter(|text| !text.is_empty()).map(str::to_owned);
     let bad = |code, message: String| ApiError::new(StatusCode::BAD_REQUEST, code, message);
@@ -48,6 +64,10 @@ pub(super) async fn list(State(host): State<TheLoop>, query: Query) -> Result<Js
 }
 
 /// The catalog: each type and what it means (ATT-4).
+#[utoipa::path(
+    get,  operation_id = "eventsTypes", path = "/api/v1/events/types", tag = "events", summary = "Every type and what it means",
+    responses((status = 200, description = "Every type and what it means", body = Object), Refused)
+)]
 pub(super) async fn types() -> Json<Value> {
     let types: Map<String, Value> =
         EventType::ALL.iter().map(|kind| (kind.name().to_owned(), kind.meaning().into())).collect();

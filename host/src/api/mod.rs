@@ -4,6 +4,7 @@
 mod attention;
 mod boundary;
 mod deliveries;
+mod document;
 mod error;
 mod events;
 mod extract;
@@ -21,14 +22,16 @@ use axum::{
     extract::{MatchedPath, Request, State},
     middleware::{self, Next},
     response::Response,
-    routing::{get, post},
+    routing::get,
 };
-
 use http::StatusCode;
+use utoipa::OpenApi as _;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use self::error::ApiError;
 pub use self::{
     boundary::{Boundary, boundary},
+    document::{document, yaml},
     hook::{SOCKET_ROUTES, inside},
 };
 use crate::{
@@ -45,7 +48,9 @@ const CLIENT_LEFT: u16 = 499;
 
 /// Every route under `/api/v1`, as method and path, for the parity and policy tests: a route that is missing here is not
 /// served.
-pub const ROUTES: [(&str, &str); 18] = [
+pub const ROUTES: [(&str, &str); 20] = [
+    ("GET", "/api/docs"),
+    ("GET", "/api/openapi.json"),
     ("GET", "/api/v1/attention"),
     ("GET", "/api/v1/daemons"),
     ("GET", "/api/v1/deliveries"),
@@ -68,31 +73,40 @@ pub const ROUTES: [(&str, &str); 18] = [
 
 /// The API of a host.
 pub fn router(loop_: TheLoop) -> Router {
-    Router::new()
-        .route("/api/v1/health", get(host::health))
-        .route("/api/v1/status", get(host::status))
-        .route("/api/v1/daemons", get(host::daemons))
-        .route("/api/v1/plugins", get(host::plugins))
-        .route("/api/v1/work-items", get(work_items::list))
-        .route("/api/v1/work-items/one", get(work_items::one))
-        .route("/api/v1/sessions", get(sessions::list))
-        .route("/api/v1/sessions/one", get(sessions::one))
-        .route("/api/v1/sessions/control", post(sessions::control))
-        .route("/api/v1/sessions/register", post(sessions::register))
-        .route("/api/v1/sessions/close", post(sessions::close))
-        .route("/api/v1/sessions/reply", post(sessions::reply))
-        .route("/api/v1/sessions/reset", post(sessions::reset))
-        .route("/api/v1/attention", get(attention::list))
-        .route("/api/v1/deliveries", get(deliveries::list))
-        .route("/api/v1/deliveries/{id}", get(deliveries::one))
-        .route("/api/v1/events", get(events::list))
-        .route("/api/v1/events/types", get(events::types))
+    documented()
+        .split_for_parts()
+        .0
+        .route("/api/openapi.json", get(document::json))
+        .route("/api/docs", get(document::page))
         .route_layer(middleware::from_fn(in_time))
         .route_layer(middleware::from_fn_with_state(loop_.clone(), recorded))
         .fallback(error::not_found)
         .method_not_allowed_fallback(error::method_not_allowed)
         .layer(axum::extract::DefaultBodyLimit::max(MAX_BODY))
         .with_state(loop_)
+}
+
+/// Every operation with its documentation: what is not here is neither served nor documented (API-1).
+fn documented() -> OpenApiRouter<TheLoop> {
+    OpenApiRouter::with_openapi(document::Document::openapi())
+        .routes(routes!(host::health))
+        .routes(routes!(host::status))
+        .routes(routes!(host::daemons))
+        .routes(routes!(host::plugins))
+        .routes(routes!(work_items::list))
+        .routes(routes!(work_items::one))
+        .routes(routes!(sessions::list))
+        .routes(routes!(sessions::one))
+        .routes(routes!(sessions::control))
+        .routes(routes!(sessions::reply))
+        .routes(routes!(sessions::register))
+        .routes(routes!(sessions::close))
+        .routes(routes!(sessions::reset))
+        .routes(routes!(attention::list))
+        .routes(routes!(deliveries::list))
+        .routes(routes!(deliveries::one))
+        .routes(routes!(events::list))
+        .routes(routes!(events::types))
 }
 
 /// Bounds how long a request may take (BND-3). What was admitted by then is carried out all the same.

@@ -3,13 +3,16 @@
 use axum::{Json, extract::State};
 use http::StatusCode;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use super::{
+    document::Refused,
     error::ApiError,
     extract::{Body, Caller, Query, claimed},
 };
 use crate::{
     TheLoop,
+    admission::Command,
     sessions::{
         operations::{ControlAnswer, RegisterRequest, SessionRow, reset_text},
         reply::{ReplyAnswer, ReplyRequest},
@@ -17,6 +20,11 @@ use crate::{
     state::SessionStatus,
 };
 
+#[utoipa::path(
+    get,  operation_id = "sessions", path = "/api/v1/sessions", tag = "sessions", summary = "Every session",
+    params(("status" = Option<SessionStatus>, Query, description = "Only those of this status")),
+    responses((status = 200, description = "Every session", body = Vec<SessionRow>), Refused)
+)]
 pub(super) async fn list(State(host): State<TheLoop>, query: Query) -> Result<Json<Vec<SessionRow>>, ApiError> {
     let status = match query.one("status").filter(|text| !text.is_empty()) {
         None => None,
@@ -28,10 +36,19 @@ pub(super) async fn list(State(host): State<TheLoop>, query: Query) -> Result<Js
     Ok(Json(host.sessions(status).await))
 }
 
+#[utoipa::path(
+    get,  operation_id = "sessionsOne", path = "/api/v1/sessions/one", tag = "sessions", summary = "One session",
+    params(("ref" = String, Query, description = "The ref, such as github:octo/repo#15")),
+    responses((status = 200, description = "One session", body = SessionRow), Refused)
+)]
 pub(super) async fn one(State(host): State<TheLoop>, query: Query) -> Result<Json<SessionRow>, ApiError> {
     Ok(Json(host.session(query.required("ref")?).await?))
 }
 
+#[utoipa::path(
+    post,  operation_id = "sessionsControl", path = "/api/v1/sessions/control", tag = "sessions", summary = "Carry out one of the five commands", request_body = ControlBody,
+    responses((status = 200, description = "Carry out one of the five commands", body = ControlAnswer), Refused)
+)]
 pub(super) async fn control(
     State(host): State<TheLoop>,
     caller: Caller,
@@ -41,6 +58,10 @@ pub(super) async fn control(
     Ok(Json(host.control(caller.surface, &caller.actor, body.text("ref")?, body.text("verb")?, comment).await?))
 }
 
+#[utoipa::path(
+    post,  operation_id = "sessionsReply", path = "/api/v1/sessions/reply", tag = "sessions", summary = "Answer a session that runs; nothing is started for it", request_body = ReplyBody,
+    responses((status = 200, description = "Answer a session that runs; nothing is started for it", body = ReplyAnswer), Refused)
+)]
 pub(super) async fn reply(
     State(host): State<TheLoop>,
     caller: Caller,
@@ -56,6 +77,10 @@ pub(super) async fn reply(
     Ok(Json(host.reply(caller.surface, request).await?))
 }
 
+#[utoipa::path(
+    post,  operation_id = "sessionsRegister", path = "/api/v1/sessions/register", tag = "sessions", summary = "Take over a conversation that was started elsewhere", request_body = RegisterBody,
+    responses((status = 200, description = "Take over a conversation that was started elsewhere", body = Object), Refused)
+)]
 pub(super) async fn register(State(host): State<TheLoop>, caller: Caller, body: Body) -> Result<Json<Value>, ApiError> {
     let request = RegisterRequest {
         reference: body.text("ref")?.to_owned(),
@@ -75,6 +100,10 @@ pub(super) async fn register(State(host): State<TheLoop>, caller: Caller, body: 
     })))
 }
 
+#[utoipa::path(
+    post,  operation_id = "sessionsClose", path = "/api/v1/sessions/close", tag = "sessions", summary = "End a session; the next start is a fresh conversation", request_body = CloseBody,
+    responses((status = 200, description = "End a session; the next start is a fresh conversation", body = Object), Refused)
+)]
 pub(super) async fn close(State(host): State<TheLoop>, caller: Caller, body: Body) -> Result<Json<Value>, ApiError> {
     let reference = body.text("ref")?;
     let closed = host.close(caller.surface, &caller.actor, reference, body.flag("keepTmux")?).await?;
@@ -91,6 +120,10 @@ pub(super) async fn close(State(host): State<TheLoop>, caller: Caller, body: Bod
     })))
 }
 
+#[utoipa::path(
+    post,  operation_id = "sessionsReset", path = "/api/v1/sessions/reset", tag = "sessions", summary = "Forget what this machine knows of an item", request_body = ResetBody,
+    responses((status = 200, description = "Forget what this machine knows of an item", body = Object), Refused)
+)]
 pub(super) async fn reset(State(host): State<TheLoop>, caller: Caller, body: Body) -> Result<Json<Value>, ApiError> {
     let reference = body.text("ref")?;
     let dry = body.flag("dryRun")?.unwrap_or(false);
@@ -100,4 +133,80 @@ pub(super) async fn reset(State(host): State<TheLoop>, caller: Caller, body: Bod
     Ok(Json(
         json!({"workItem": reference, "removed": removed, "exitCode": 0, "messages": [{"stream": "stdout", "text": text}]}),
     ))
+}
+
+/// A command.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "read by the document alone")]
+struct ControlBody {
+    /// The item's ref.
+    #[schema(rename = "ref")]
+    reference: String,
+    /// Which of the five.
+    verb: Command,
+    /// Post the keyword to the ticket.
+    #[schema(default = true)]
+    comment: Option<bool>,
+}
+
+/// An answer.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "read by the document alone")]
+struct ReplyBody {
+    /// The ref of the item, or of a pull request that delivers it.
+    #[schema(rename = "ref")]
+    reference: String,
+    /// What is said.
+    text: String,
+    /// Who says it; the caller, if empty.
+    #[schema(default = "")]
+    actor: Option<String>,
+    /// Tell the ticket of it.
+    #[schema(default = true)]
+    comment: Option<bool>,
+}
+
+/// A conversation to take over.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "read by the document alone")]
+struct RegisterBody {
+    /// The item's ref.
+    #[schema(rename = "ref")]
+    reference: String,
+    /// The harness.
+    harness: String,
+    /// The harness's conversation id.
+    harness_session_id: String,
+    /// The folder it works in.
+    #[schema(default = ".")]
+    cwd: Option<String>,
+    /// Replace a registered conversation.
+    #[schema(default = false)]
+    force: Option<bool>,
+}
+
+/// A session to end.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "read by the document alone")]
+struct CloseBody {
+    /// The item's ref.
+    #[schema(rename = "ref")]
+    reference: String,
+    /// Keep the terminal for reading; as the config says, if left out.
+    keep_tmux: Option<bool>,
+}
+
+/// An item to forget.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "read by the document alone")]
+struct ResetBody {
+    /// The item's ref.
+    #[schema(rename = "ref")]
+    reference: String,
+    /// Say what would be removed, and remove nothing.
+    #[schema(default = false)]
+    dry_run: Option<bool>,
 }

@@ -140,9 +140,9 @@ async fn sec_1_the_list_of_routes_is_what_is_served() {
             "{method} {path}: {status}"
         );
     }
+    // Those that are documented are compared with the list where the document is made; these two are not.
     let source = include_str!("mod.rs");
-    let routed = source.matches(".route(\"").count();
-    assert_eq!(routed, ROUTES.len(), "each route is in the list once");
+    assert_eq!(source.matches(".route(\"").count(), 2, "each route is documented, but for the document's own");
     let committed = include_str!("../admission/policy.txt");
     for (method, path) in ROUTES {
         assert!(

@@ -23,7 +23,7 @@ const HELD_FOR: SignedDuration = SignedDuration::from_secs(30);
 const LOOKED_AT: u32 = 500;
 
 /// Why something waits for a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// An agent asked a question.
@@ -45,7 +45,7 @@ pub enum Kind {
 }
 
 /// Something that waits for a person.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AttentionRow {
     /// The item, or `standing:<name>`; empty for the host itself.
@@ -55,6 +55,7 @@ pub struct AttentionRow {
     /// What it waits for, in words: the question, the permission, the reason. May be an agent's own text.
     pub detail: String,
     /// Since when, as far as that is known.
+    #[schema(value_type = Option<String>, format = DateTime)]
     pub since: Option<Timestamp>,
     /// Where a person can answer or act: `ticket`, `cli`, `api`, `terminal`.
     pub surfaces: Vec<&'static str>,

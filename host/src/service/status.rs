@@ -6,7 +6,7 @@ use super::TheLoop;
 use crate::eventlog::LogHealth;
 
 /// One service.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceRow {
     /// Its name.
@@ -24,7 +24,7 @@ pub struct ServiceRow {
 }
 
 /// The whole of `status`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
     /// Whether everything that should run does.
@@ -34,6 +34,7 @@ pub struct Status {
     /// One row a service.
     pub services: Vec<ServiceRow>,
     /// Standing sessions, with their outcome.
+    #[schema(value_type = Vec<Object>)]
     pub standing_sessions: Vec<serde_json::Value>,
     /// Loops, armed and dormant.
     pub loops: Loops,
@@ -44,16 +45,17 @@ pub struct Status {
 }
 
 /// Loops, armed and dormant.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Loops {
     /// How many are armed.
     pub armed: u64,
     /// How many are not, by reason.
+    #[schema(value_type = Vec<Object>)]
     pub dormant: Vec<serde_json::Value>,
 }
 
 /// What waits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Queues {
     /// Events that wait for a decision.
     pub inbox: u64,

@@ -14,10 +14,11 @@ use crate::{
 const MOST: u32 = 1_000;
 
 /// A text and how far it is known to be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeliveryView {
     /// Its id.
+    #[schema(value_type = String)]
     pub delivery_id: DeliveryId,
     /// The session that it is for: a work item's ref.
     pub target: String,
@@ -31,18 +32,20 @@ pub struct DeliveryView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// When it was made.
+    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// Every receipt, oldest first.
     pub history: Vec<HistoryEntry>,
 }
 
 /// One receipt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryEntry {
     /// Which.
     pub receipt: Receipt,
     /// Since when.
+    #[schema(value_type = String, format = DateTime)]
     pub at: Timestamp,
     /// What says so: `host`, `runner`, `hook`, `transcript`, `none`.
     pub evidence: String,

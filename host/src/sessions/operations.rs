@@ -45,10 +45,11 @@ pub enum OperationError {
 }
 
 /// A work item as the control plane shows it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct WorkItemRow {
     /// Its ref.
     #[serde(rename = "ref")]
+    #[schema(value_type = String)]
     pub reference: WorkItemRef,
     /// Where a person reads it.
     pub url: String,
@@ -57,7 +58,7 @@ pub struct WorkItemRow {
 }
 
 /// A work item's parts.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct RefParts {
     /// The tracker's kind.
     pub provider: String,
@@ -69,15 +70,17 @@ pub struct RefParts {
     pub number: u64,
     /// The whole ref.
     #[serde(rename = "ref")]
+    #[schema(value_type = String)]
     pub reference: WorkItemRef,
 }
 
 /// A session as the control plane shows it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionRow {
     /// The item that it works on.
     #[serde(rename = "ref")]
+    #[schema(value_type = String)]
     pub reference: WorkItemRef,
     /// The same in parts.
     pub work_item: RefParts,
@@ -90,16 +93,20 @@ pub struct SessionRow {
     /// The harness's conversation id; empty where there is none.
     pub harness_session_id: String,
     /// The folder it works in.
+    #[schema(value_type = String)]
     pub cwd: PathBuf,
     /// `starting`, `active`, `paused`, `stopped` or `closed`.
     pub status: SessionStatus,
     /// What the harness does, with the evidence for it (SES-3).
+    #[schema(value_type = HarnessStateShape)]
     pub harness_state: ObservedState,
     /// The terminal session's name, as it is typed.
     pub tmux_target: String,
     /// When the record was made.
+    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When something last reached the session.
+    #[schema(value_type = String, format = DateTime)]
     pub last_event_at: Timestamp,
     /// The upstream's ids of the last deliveries.
     pub recent_deliveries: Vec<String>,
@@ -107,11 +114,28 @@ pub struct SessionRow {
     pub control: Option<ControlRecord>,
 }
 
+/// How [`SessionRow::harness_state`] is documented: the type itself belongs to the plugins' interface.
+#[derive(utoipa::ToSchema)]
+#[schema(as = HarnessState)]
+#[expect(dead_code, reason = "read by the document alone")]
+pub(crate) struct HarnessStateShape {
+    /// `idle`, `busy`, `awaiting-permission`, `unknown` or `gone`.
+    state: String,
+    /// `hook`, `state-file`, `transcript`, `screen`, `probe` or `none`.
+    evidence: String,
+    /// Since when it holds, as far as the evidence tells.
+    #[schema(format = DateTime)]
+    since: String,
+    /// What the harness shows.
+    detail: Option<String>,
+}
+
 /// What a command answered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ControlAnswer {
     /// The item.
+    #[schema(value_type = String)]
     pub work_item: WorkItemRef,
     /// The command.
     pub verb: Command,
@@ -126,7 +150,7 @@ pub struct ControlAnswer {
 }
 
 /// A line for people.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Message {
     /// `stdout` or `stderr`.
     pub stream: &'static str,

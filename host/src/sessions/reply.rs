@@ -31,14 +31,16 @@ pub struct ReplyRequest {
 }
 
 /// What became of a text that was said into a session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplyAnswer {
     /// The item whose session it is for.
+    #[schema(value_type = String)]
     pub work_item: WorkItemRef,
     /// Whether it is in the session.
     pub delivered: bool,
     /// Its id.
+    #[schema(value_type = String)]
     pub delivery_id: DeliveryId,
     /// How far it is.
     pub receipt: Receipt,

@@ -73,7 +73,7 @@ pub struct SessionRecord {
 }
 
 /// How far a session is (SES-3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SessionStatus {
     /// Being spawned.
@@ -191,7 +191,7 @@ impl Record for PortableRecord {
 }
 
 /// The last command on a work item (CTL-9).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ControlRecord {
     /// The command's word, such as `start`.
@@ -202,14 +202,17 @@ pub struct ControlRecord {
     #[serde(default)]
     pub actor: String,
     /// When it was given.
+    #[schema(value_type = String, format = DateTime)]
     pub requested_at: Timestamp,
     /// What became of it.
     #[serde(default)]
     pub note: String,
     /// The item that the command was given on.
     #[serde(rename = "ref")]
+    #[schema(value_type = String)]
     pub reference: WorkItemRef,
     /// Fields of another version.
     #[serde(flatten)]
+    #[schema(value_type = Object)]
     pub other: Map<String, Value>,
 }

@@ -47,7 +47,9 @@ fn har_1_har_4_claude_is_started_with_its_task_and_without_a_dialog() {
     eventually(|| out.join("argv").is_file()).expect("it runs");
     let argv = fs::read_to_string(out.join("argv")).unwrap();
     let id = host.conversation(&item);
-    for part in [format!("--session-id\n{id}\n"), "--permission-mode\ndefault\n".to_owned(), "[the-loop] work item".to_owned()] {
+    for part in
+        [format!("--session-id\n{id}\n"), "--permission-mode\ndefault\n".to_owned(), "[the-loop] work item".to_owned()]
+    {
         assert!(argv.contains(&part), "{part}: {argv}");
     }
     let settings = argv.lines().skip_while(|line| *line != "--settings").nth(1).unwrap();
@@ -56,7 +58,9 @@ fn har_1_har_4_claude_is_started_with_its_task_and_without_a_dialog() {
     assert!(fs::read_to_string(settings).unwrap().contains("'hook'"), "its hooks call the host");
     let trusted = host.wait_for(1, |record| is(record, "workspace.trusted")).remove(0);
     let config = fs::read_to_string(host.folder.path().join(".claude.json")).unwrap();
-    assert!(config.contains("hasTrustDialogAccepted") && trusted["applied"].to_string().contains("hasCompletedOnboarding"));
+    assert!(
+        config.contains("hasTrustDialogAccepted") && trusted["applied"].to_string().contains("hasCompletedOnboarding")
+    );
     // What it is told later is pasted, once it has been silent for a while.
     host.say(&item, "octo-admin", "by name, please");
     eventually(|| pasted(&out).contains("by name, please")).expect("it arrives");
