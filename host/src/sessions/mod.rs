@@ -5,6 +5,7 @@ pub(crate) mod answers;
 pub mod core;
 pub(crate) mod deliver;
 pub mod deliveries;
+pub(crate) mod early;
 pub(crate) mod end;
 pub mod operations;
 pub(crate) mod prompt;

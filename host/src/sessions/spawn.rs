@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::{
     core::Core,
-    deliver, prompt,
+    deliver, early, prompt,
     registry::fresh_record,
     retries::Spawning,
     surroundings::{base_environment, environment, find_program, make_ready},
@@ -314,6 +314,10 @@ async fn spawn_once(
     crate::drills::point("spawn:handled");
     launched(&files.status).await?;
     spawned(core, item, harness_name, &plan, &target, resumed, first, provenance).await;
+    // A resumed one is probed by whoever resumes it.
+    if !resumed {
+        early::watch(core, &item.reference, incarnation, files.status.clone());
+    }
     if first && core.config.current().config.routing.announce.enabled {
         announce(core, &item.reference, &target, runner.attach(&target, false));
     }
