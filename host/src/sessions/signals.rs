@@ -93,22 +93,29 @@ pub(crate) async fn take(core: &Core, hook: HookPayload) -> bool {
         }
     }
     if let Some(prompt) = prompt {
-        match delivery_named_by(&prompt) {
-            Some(id) => taken(core, &item, id).await,
-            None => answers::typed(core, &item).await,
+        let named = deliveries_named_by(&prompt);
+        if named.is_empty() {
+            answers::typed(core, &item).await;
+        }
+        for id in named {
+            taken(core, &item, id).await;
         }
     }
-    if state == HarnessState::Idle {
+    // Hooks race each other, and one that was spooled comes late: what was taken before a turn ended is answered, whichever
+    // is heard first; a turn that ended before the last word answers nothing of what came after it.
+    let last = core.signals.last(&item, Some(incarnation));
+    if last.is_some_and(|last| last.state == HarnessState::Idle && last.since >= since) {
         answered(core, &item).await;
     }
     true
 }
 
-/// The delivery that the header of a text of ours names (DEL-9). What a person types has no such header.
-fn delivery_named_by(prompt: &str) -> Option<DeliveryId> {
-    let mut lines = prompt.lines().map(str::trim).skip_while(|line| !line.starts_with(HEADER));
-    lines.next()?;
-    lines.next()?.strip_prefix("delivery: ")?.parse().ok()
+/// The deliveries that the headers of our texts name (DEL-9): a harness may take several texts, pasted one right after the
+/// other, as one prompt. What a person types has no such header.
+fn deliveries_named_by(prompt: &str) -> Vec<DeliveryId> {
+    let lines: Vec<&str> = prompt.lines().map(str::trim).collect();
+    let headed = lines.windows(2).filter(|pair| pair[0].starts_with(HEADER));
+    headed.filter_map(|pair| pair[1].strip_prefix("delivery: ")?.parse().ok()).collect()
 }
 
 /// The harness took a prompt: its delivery is submitted (DEL-6).
@@ -142,11 +149,13 @@ mod tests {
 
     #[test]
     fn del_6_only_a_text_of_ours_names_its_delivery() {
-        let id = DeliveryId::generate();
-        let ours = format!("\n\n<pasted_content id=\"2c9a\">\n{HEADER} comment on x by y\ndelivery: {id}\nurl: u\n");
-        assert_eq!(delivery_named_by(&ours), Some(id), "however the harness wraps it");
+        let (id, next) = (DeliveryId::generate(), DeliveryId::generate());
+        let text =
+            |id| format!("\n\n<pasted_content id=\"2c9a\">\n{HEADER} comment on x by y\ndelivery: {id}\nurl: u\n");
+        assert_eq!(deliveries_named_by(&text(id)), [id], "however the harness wraps it");
+        assert_eq!(deliveries_named_by(&(text(id) + &text(next))), [id, next], "two that became one prompt");
         for typed in [format!("delivery: {id}"), "yes, go on".to_owned(), format!("{HEADER} x\nno\ndelivery: {id}")] {
-            assert_eq!(delivery_named_by(&typed), None, "{typed}");
+            assert_eq!(deliveries_named_by(&typed), [], "{typed}");
         }
     }
 

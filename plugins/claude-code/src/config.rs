@@ -17,6 +17,8 @@ const TRIES: u32 = 5;
 /// session has, if it has one: using it is confirmed unless a person refused it.
 pub(crate) fn merge(file: &Path, folder: &Path, key: Option<&str>) -> Result<Vec<String>, HarnessError> {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    // One that is kept elsewhere and linked to stays a link.
+    let file = &file.canonicalize().unwrap_or_else(|_| file.to_owned());
     for _ in 0..TRIES {
         let before = read(file)?;
         let mut config = parse(file, before.as_deref())?;
@@ -151,6 +153,18 @@ mod tests {
             "customApiKeyResponses": {"rejected": ["abcdefghijklmnopqrst"]}});
         fs::write(&file, refused.to_string()).unwrap();
         assert!(merge(&file, &work, Some(key)).unwrap().is_empty(), "what a person refused stays refused");
+    }
+
+    #[test]
+    fn har_4_a_config_that_is_linked_to_stays_a_link_and_keeps_its_order() {
+        let home = tempfile::tempdir().unwrap();
+        let (link, file) = (home.path().join(".claude.json"), home.path().join("kept-elsewhere.json"));
+        fs::write(&file, r#"{"zeta": 1, "alpha": 2.50}"#).unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert_eq!(merge(&link, home.path(), None).unwrap().len(), 2);
+        assert!(link.is_symlink());
+        let config = fs::read_to_string(&file).unwrap();
+        assert!(config.find("zeta") < config.find("alpha") && config.contains("hasCompletedOnboarding"), "{config}");
     }
 
     #[test]

@@ -107,7 +107,12 @@ impl Session {
             let telling = records.iter().filter(|record| !is(record, "api.request"));
             let log: Vec<String> = telling.map(Value::to_string).collect();
             let asked = self.model.asked();
-            panic!("no {what}\nscreen:\n{}\nmodel: {asked:#?}\nlog:\n{}", self.screen(item), log.join("\n"))
+            let texts = self.host.ok(&["deliveries", "--target", item, "--format", "jsonl"]);
+            panic!(
+                "no {what}\nscreen:\n{}\nmodel: {asked:#?}\nlog:\n{}\ndeliveries:\n{texts}",
+                self.screen(item),
+                log.join("\n")
+            )
         });
     }
 
@@ -145,7 +150,7 @@ impl Session {
         receipts
     }
 
-    /// The pids of the agents, as their launchers wrote them down, newest last.
+    /// The pids of the agents that run, as their launchers wrote them down, newest last.
     pub(crate) fn pids(&self) -> Vec<i32> {
         let files = fs::read_dir(self.host.state().join("local/launch")).into_iter().flatten().flatten();
         let mut found: Vec<PathBuf> = files.map(|file| file.path()).collect();
@@ -154,7 +159,9 @@ impl Session {
         let status = found.iter().filter(|path| path.extension().is_some_and(|extension| extension == "status"));
         let read = |path: &PathBuf| -> Option<i32> {
             let status: Value = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
-            i32::try_from(status["pid"].as_i64()?).ok()
+            // The pid of one that has ended may be somebody else's by now.
+            let runs = status["exitedAt"].is_null();
+            i32::try_from(status["pid"].as_i64()?).ok().filter(|_| runs)
         };
         status.filter_map(read).collect()
     }
@@ -182,12 +189,15 @@ impl Drop for Session {
         {
             eprintln!("the host did not stop: {}", text(&output.stderr));
         }
-        self.host.tmux(&["kill-server"]);
-        // An agent that is still ending would write into a folder that is being removed.
-        let ended = eventually(|| self.pids().iter().all(|pid| !runs(*pid)));
+        // An agent that loses its terminal takes seconds to end, and would write into a folder that is being removed.
+        for pid in self.pids() {
+            let _gone = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGTERM);
+        }
+        let ended = eventually(|| self.pids().is_empty());
         if ended.is_none() {
             eprintln!("agents still run: {:?}", self.pids());
         }
+        self.host.tmux(&["kill-server"]);
     }
 }
 

@@ -98,5 +98,35 @@ fn del_5_a_harness_that_should_signal_and_does_not_gets_nothing() {
     assert_eq!(pasted(&out), "", "neither text nor return: it would approve");
     hook("Stop");
     eventually(|| pasted(&out).contains("by name, please")).expect("it takes input again");
-    assert_eq!(host.count(|record| is(record, "delivery.delivered")), 1);
+    host.wait_for(1, |record| is(record, "delivery.delivered"));
+    assert_eq!(pasted(&out).matches("by name, please").count(), 1);
+}
+
+/// Hooks are processes of their own, and one that was spooled is heard when its turn is long over.
+#[test]
+fn del_6_a_hook_that_comes_late_does_not_leave_its_text_unanswered() {
+    let (host, out) = host("screen");
+    host.ok(&["start"]);
+    let item = host.item(&["auto"]);
+    host.say(&item, "octo-admin", "the-loop:start-execution");
+    host.wait_for(1, |record| is(record, "session.spawned"));
+    host.say(&item, "octo-admin", "by name, please");
+    let delivered = host.wait_for(1, |record| is(record, "delivery.delivered")).remove(0);
+    let record = fs::read_to_string(host.state().join("local/local-octo-hello-1.json")).unwrap();
+    let incarnation = serde_json::from_str::<serde_json::Value>(&record).unwrap()["incarnation"].clone();
+    let taken_at = jiff::Timestamp::now();
+    let mut stop = std::process::Command::new(program());
+    crate::rig::clean(&mut stop, host.folder.path());
+    stop.arg("hook")
+        .env("THE_LOOP_STATE_ROOT", host.state())
+        .env("THE_LOOP_INCARNATION", incarnation.as_str().unwrap());
+    let mut stop = stop.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(stop.stdin.as_mut().unwrap(), br#"{"hook_event_name": "Stop"}"#).unwrap();
+    assert!(stop.wait().unwrap().success());
+    let prompt = String::from_utf8_lossy(&fs::read(out.join("bytes")).unwrap()).replace("\u{1b}[200~", "");
+    let late = serde_json::json!({"incarnation": incarnation, "at": taken_at, "payload":
+        {"hook_event_name": "UserPromptSubmit", "prompt": prompt}});
+    fs::write(host.state().join("local/spool/1.json"), late.to_string()).unwrap();
+    let receipt = || host.ok(&["deliveries", delivered["delivery"].as_str().unwrap(), "--format", "json"]);
+    eventually(|| receipt().contains(r#""receipt": "answered""#)).unwrap_or_else(|| panic!("{}", receipt()));
 }
