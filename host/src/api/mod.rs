@@ -39,7 +39,7 @@ const CLIENT_LEFT: u16 = 499;
 
 /// Every route under `/api/v1`, as method and path, for the parity and policy tests: a route that is missing here is not
 /// served.
-pub const ROUTES: [(&str, &str); 14] = [
+pub const ROUTES: [(&str, &str); 15] = [
     ("GET", "/api/v1/daemons"),
     ("GET", "/api/v1/events"),
     ("GET", "/api/v1/events/types"),
@@ -51,6 +51,7 @@ pub const ROUTES: [(&str, &str); 14] = [
     ("GET", "/api/v1/work-items"),
     ("GET", "/api/v1/work-items/one"),
     ("POST", "/api/v1/sessions/close"),
+    ("POST", "/api/v1/sessions/link-pr"),
     ("POST", "/api/v1/sessions/control"),
     ("POST", "/api/v1/sessions/register"),
     ("POST", "/api/v1/sessions/reset"),
@@ -70,6 +71,7 @@ pub fn router(loop_: TheLoop) -> Router {
         .route("/api/v1/sessions/control", post(sessions::control))
         .route("/api/v1/sessions/register", post(sessions::register))
         .route("/api/v1/sessions/close", post(sessions::close))
+        .route("/api/v1/sessions/link-pr", post(sessions::link_pr))
         .route("/api/v1/sessions/reset", post(sessions::reset))
         .route("/api/v1/events", get(events::list))
         .route("/api/v1/events/types", get(events::types))

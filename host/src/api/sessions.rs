@@ -73,6 +73,23 @@ pub(super) async fn close(State(host): State<TheLoop>, caller: Caller, body: Bod
     })))
 }
 
+pub(super) async fn link_pr(State(host): State<TheLoop>, caller: Caller, body: Body) -> Result<Json<Value>, ApiError> {
+    let (reference, pull_request) = (body.text("ref")?, body.text("pullRequest")?);
+    let (pull_request, new) = host.link_pull_request(caller.surface, &caller.actor, reference, pull_request).await?;
+    let text = if new {
+        format!("{reference}: {pull_request} is linked; its events go to the session of {reference}")
+    } else {
+        format!("{reference}: {pull_request} was linked already")
+    };
+    Ok(Json(json!({
+        "workItem": reference,
+        "pullRequest": pull_request,
+        "linked": true,
+        "exitCode": 0,
+        "messages": [{"stream": "stdout", "text": text}],
+    })))
+}
+
 pub(super) async fn reset(State(host): State<TheLoop>, caller: Caller, body: Body) -> Result<Json<Value>, ApiError> {
     let reference = body.text("ref")?;
     let dry = body.flag("dryRun")?.unwrap_or(false);

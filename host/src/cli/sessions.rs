@@ -108,6 +108,15 @@ enum Verb {
         #[arg(long)]
         force: bool,
     },
+    /// Record that a pull request delivers a work item, so that its events go to the item's session
+    #[command(after_help = "Example:\n  the-loop sessions link-pr --work-item github:octo/repo#15 --pull-request 16")]
+    LinkPr {
+        #[command(flatten)]
+        item: Item,
+        /// The pull request: a number in the item's repository, or a ref
+        #[arg(long, value_name = "PR")]
+        pull_request: String,
+    },
     /// End a session; the next start is a fresh conversation
     #[command(after_help = "Example:\n  the-loop sessions close --work-item github:octo/repo#15 --kill-terminal")]
     Close {
@@ -168,6 +177,10 @@ pub(super) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
                 let cwd = context.options.cwd.join(cwd);
                 let body = json!({"ref": item.work_item, "harness": harness, "harnessSessionId": conversation, "cwd": cwd, "force": force});
                 told(&client.post("/api/v1/sessions/register", &body).await?)?;
+            }
+            Verb::LinkPr { item, pull_request } => {
+                let body = json!({"ref": item.work_item, "pullRequest": pull_request});
+                told(&client.post("/api/v1/sessions/link-pr", &body).await?)?;
             }
             Verb::Close { item, keep_terminal, kill_terminal } => {
                 let keep = if keep_terminal { Some(true) } else { kill_terminal.then_some(false) };

@@ -9,6 +9,7 @@ use tokio::{
 };
 
 use super::{
+    binding,
     core::Core,
     deliver::{self, Attempt, Write},
     end, prompt,
@@ -153,7 +154,21 @@ impl Actor {
             Act::Spawn { item } => {
                 self.start(&item, provenance).await.map_or_else(failed, |effect| outcome(Command::Start, effect))
             }
-            Act::Deliver { item, excerpt } => self.queue(&item, &excerpt, provenance).await,
+            Act::Deliver { item, excerpt, through } => {
+                if let Some(through) = &through
+                    && let Err(error) = binding::bind(&self.core, &self.item, through, None).await
+                {
+                    self.core.warn(&self.item, format!("the pull request could not be recorded: {error}"));
+                }
+                self.queue(through.as_deref().map_or(&item, |through| &through.pull_request), &excerpt, provenance)
+                    .await
+            }
+            Act::Bind { through, closed, .. } => {
+                match binding::bind(&self.core, &self.item, &through, closed.then_some(true)).await {
+                    Ok(new) => Outcome::Bound { new },
+                    Err(error) => failed(format!("the pull request could not be recorded: {error}")),
+                }
+            }
             Act::End { item } => self.close(&item, provenance, None, Some("issue-closed")).await,
             Act::Close { item, keep_terminal } => self.close(&item, provenance, keep_terminal, None).await,
             Act::Register(registration) => match spawn::register(&self.core, registration).await {
@@ -349,7 +364,7 @@ impl Actor {
         let id = DeliveryId::generate();
         let limit = self.core.config.current().config.routing.max_delivery_bytes;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let text = prompt::event(item, excerpt, id, limit);
+        let text = prompt::event(item, &self.item, excerpt, id, limit);
         let new = NewDelivery {
             id,
             target: self.item.to_string(),

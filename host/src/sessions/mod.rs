@@ -1,6 +1,7 @@
 //! Sessions: their records, their lifecycle, and what is delivered into them.
 
 pub(crate) mod actor;
+pub(crate) mod binding;
 pub mod core;
 pub(crate) mod deliver;
 pub(crate) mod end;

@@ -153,6 +153,7 @@ impl Registry {
             labels: Vec::new(),
             author: Actor::Machine,
             is_pull_request: false,
+            links: Vec::new(),
         }
     }
 

@@ -6,6 +6,7 @@ mod cases;
 mod cli;
 mod demo;
 mod faults;
+mod github;
 mod main_job;
 mod rig;
 mod webhook;
