@@ -114,7 +114,7 @@ enum Verb {
         #[command(flatten)]
         item: Item,
         /// The pull request: a number in the item's repository, or a ref
-        #[arg(long, value_name = "PR")]
+        #[arg(long, value_name = "PR", value_parser = pull_request)]
         pull_request: String,
     },
     /// End a session; the next start is a fresh conversation
@@ -249,6 +249,15 @@ fn said_if_none(refs: &[String]) -> Result<(), CliError> {
         note("nothing is known of any item");
     }
     Ok(())
+}
+
+/// A number in the item's repository, or a ref.
+fn pull_request(text: &str) -> Result<String, String> {
+    let is_number = text.strip_prefix('#').unwrap_or(text).parse::<std::num::NonZeroU64>().is_ok();
+    match text.parse::<WorkItemRef>() {
+        Err(error) if !is_number => Err(error.to_string()),
+        _ => Ok(text.to_owned()),
+    }
 }
 
 /// Replaces this process by the one that attaches.
