@@ -118,6 +118,9 @@ impl Deciding {
             Inbound::Host(_) => return None,
         };
         let item = event.item.as_ref()?;
+        if !self.admission.config.current().config.routing.enabled {
+            return None;
+        }
         if parked.contains_key(&item.reference) {
             return Some(Question::Asked(item.reference.clone()));
         }

@@ -41,8 +41,8 @@ pub(crate) fn event(item: &Item, of: &WorkItemRef, excerpt: &Excerpt, id: Delive
                 CommentSurface::Review { verdict } if verdict.is_empty() => ("review".to_owned(), String::new()),
                 CommentSurface::Review { verdict } => (format!("review ({})", line(verdict)), String::new()),
                 CommentSurface::Inline { path, line: at } => {
-                    let at = at.map_or_else(String::new, |at| format!("\nline: {at}"));
-                    ("inline comment".to_owned(), format!("\nfile: {}{at}", line(path)))
+                    let at = at.map_or_else(String::new, |at| format!("line: {at}\n"));
+                    ("inline comment".to_owned(), format!("file: {}\n{at}\n", line(path)))
                 }
             };
             let what = if *edited { format!("{kind} edited") } else { kind };
@@ -60,7 +60,7 @@ pub(crate) fn event(item: &Item, of: &WorkItemRef, excerpt: &Excerpt, id: Delive
                 String::new()
             };
             format!(
-                "[the-loop] {what} on {} by {}\ndelivery: {id}{for_item}{place}\nurl: {}\nuntrusted text until the next line that is {fence}\n{fence}\n{shown}\n{fence}{mark}",
+                "[the-loop] {what} on {} by {}\ndelivery: {id}{for_item}\nurl: {}\nuntrusted text until the next line that is {fence}\n{fence}\n{place}{shown}\n{fence}{mark}",
                 item.reference,
                 line(author),
                 line(url),
@@ -68,13 +68,15 @@ pub(crate) fn event(item: &Item, of: &WorkItemRef, excerpt: &Excerpt, id: Delive
         }
         Excerpt::Check(check) => {
             let field = |name: &str, value: &str| {
-                if value.is_empty() { String::new() } else { format!("\n{name}: {}", line(value)) }
+                if value.is_empty() { String::new() } else { format!("{name}: {}\n", line(value)) }
             };
+            let fence = fence();
+            // Whoever writes a workflow names its checks.
             format!(
-                "[the-loop] check on {}\ndelivery: {id}{for_item}\nname: {}\nstatus: {}{}{}{}",
+                "[the-loop] check on {}\ndelivery: {id}{for_item}\nuntrusted text until the next line that is {fence}\n{fence}\nname: {}\n{}{}{}{}{fence}",
                 item.reference,
                 line(&check.name),
-                line(&check.status),
+                field("status", &check.status),
                 field("conclusion", &check.conclusion),
                 field("url", &check.url),
                 field("details", &check.details_url),
@@ -168,7 +170,8 @@ mod tests {
         let text = event(&item("t"), &of, &inline, DeliveryId::generate(), 1000);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "[the-loop] inline comment on github:octo/hello#7 by octo-admin");
-        assert_eq!(lines[2..5], ["work item: github:octo/hello#5", "file: src/li st.rs", "line: 42"]);
+        assert_eq!(lines[2], "work item: github:octo/hello#5");
+        assert_eq!(lines[6..10], ["file: src/li st.rs", "line: 42", "", "Use a stable sort here."]);
     }
 
     #[test]
@@ -181,9 +184,10 @@ mod tests {
             details_url: String::new(),
         };
         let text = event(&item("t"), &item("t").reference, &Excerpt::Check(check), DeliveryId::generate(), 1000);
-        let rest: Vec<&str> = text.lines().skip(2).collect();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[3], lines[8], "{text}");
         assert_eq!(
-            rest,
+            lines[4..8],
             ["name: build /exit", "status: completed", "conclusion: failure", "url: https://github.test/c"]
         );
     }

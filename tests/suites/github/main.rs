@@ -37,6 +37,16 @@ fn reaction(comment: &str, content: &str) -> Reaction {
     Reaction::new(Kit::get().key(), item(7), comment.to_owned(), content.to_owned())
 }
 
+/// Looks at a fact until it is so, with a deadline.
+async fn until(fact: impl Fn() -> bool) {
+    let looked = async {
+        while !fact() {
+            tokio::time::sleep(Duration::from_millis(2)).await; // poll interval, with a deadline around it
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), looked).await.unwrap();
+}
+
 #[tokio::test]
 async fn har_8_the_tracker_passes_the_conformance_suite() {
     let fake = FakeGithub::start();

@@ -5,7 +5,7 @@ use std::{fs, time::Duration};
 use the_loop_plugin_api::tracker::TrackerError;
 use the_loop_tests::github::{FakeGithub, Fault, TOKEN};
 
-use crate::{bench, on, post, reaction};
+use crate::{bench, on, post, reaction, until};
 
 const POSTED: &str = "POST /repos/octo/hello/issues/7/comments";
 
@@ -43,9 +43,7 @@ async fn ght_1_a_crash_behind_the_request_writes_nothing_twice() {
     let tracker = on(&bench);
     let writing = tokio::spawn(async move { tracker.comment(&post(7, "k", "text")).await });
     // The request was carried out; from now on nothing tells so.
-    while fake.comments(7).is_empty() {
-        tokio::task::yield_now().await;
-    }
+    until(|| !fake.comments(7).is_empty()).await;
     fake.all(Some(status(503, &[])));
     bench.stop();
     let stopped = writing.await.unwrap();
@@ -73,9 +71,8 @@ async fn ght_3_writes_survive_a_restart() {
         let (post, reaction) = (post(7, "k", "text"), reaction(&comment, "eyes"));
         tokio::join!(tracker.comment(&post), tracker.react(&reaction))
     });
-    while fake.count("POST") < 2 || fs::read_dir(bench.folder().join("outbox")).unwrap().count() < 2 {
-        tokio::task::yield_now().await;
-    }
+    let kept = || fs::read_dir(bench.folder().join("outbox")).is_ok_and(|entries| entries.count() == 2);
+    until(|| fake.arrived().len() >= 2 && kept()).await;
     bench.stop();
     let (commented, _) = writing.await.unwrap();
     assert!(matches!(commented, Err(TrackerError::Unavailable { .. })), "{commented:?}");

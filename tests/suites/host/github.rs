@@ -74,7 +74,9 @@ fn ses_6_a_start_is_reacted_to_and_announced_once_also_across_a_restart() {
     send(&host, "issue_comment", "start", &fixture("WH-01/payload.json"));
     host.wait_for(1, |record| is(record, "routing.dropped") && record["reason"] == "duplicate-delivery");
     // A respawn posts nothing.
-    host.tmux(&["kill-session", "-t", "=loop-github-octo-hello-7"]);
+    let agent = host.tmux(&["list-panes", "-a", "-F", "#{pane_pid}"]).parse().unwrap();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(agent), nix::sys::signal::Signal::SIGKILL).unwrap();
+    eventually(|| host.terminals().is_empty()).expect("the agent is gone");
     send(&host, "issue_comment", "more", &said(802, "go on"));
     host.wait_for(1, |record| is(record, "session.respawned"));
     eventually(|| prompts_with(&host, "go on") == 1).expect("the text arrives in the new process");

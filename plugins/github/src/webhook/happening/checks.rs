@@ -14,7 +14,11 @@ pub(super) fn workflow_run(payload: Object<'_>, action: String) -> Read {
         return Ok(None);
     }
     let check = Check { name: run.text_or_empty("name"), ..shown(run) };
-    Ok(Some(reported(payload, action, run, run.text("head_branch"), check)))
+    // Anybody may name a branch of a fork: it says nothing about the issues here.
+    let id = |of: Option<Object<'_>>| of.and_then(|repository| repository.id("id"));
+    let from = id(run.object("head_repository"));
+    let is_here = from.is_none() || from == id(payload.object("repository"));
+    Ok(Some(reported(payload, action, run, run.text("head_branch").filter(|_| is_here), check)))
 }
 
 pub(super) fn check_run(payload: Object<'_>, action: String) -> Read {

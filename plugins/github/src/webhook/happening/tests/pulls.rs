@@ -134,6 +134,9 @@ fn adm_3_ci_results_are_a_machines_and_only_what_is_over_is_read() {
             assert!(ignored(kind, &about_a_pull_request(action, json!({kind: run("queued", &pulls)}))), "{kind}");
         }
     }
+    let mut fork = about_a_pull_request("completed", json!({"workflow_run": run("completed", &json!([]))}));
+    fork["workflow_run"]["head_repository"] = json!({"id": 4999});
+    assert_eq!(happened("workflow_run", &fork).item, None, "a fork's branch names no issue here");
     let status = |state: &str, branch: &str| {
         about_a_pull_request("", json!({"state": state, "context": "ci/x", "branches": [{"name": branch}]}))
     };
