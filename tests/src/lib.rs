@@ -1,1 +1,3 @@
 //! Black-box suites of the-loop, with the fakes and helper programs that they need.
+
+pub mod github;

@@ -8,6 +8,7 @@ mod claude;
 mod cli;
 mod demo;
 mod faults;
+mod github;
 mod main_job;
 mod rig;
 mod webhook;

@@ -12,7 +12,7 @@ use sha2::Sha256;
 
 use crate::rig::{Host, eventually, is};
 
-const SECRET: &str = "not-a-real-secret";
+pub(crate) const SECRET: &str = "not-a-real-secret";
 const TOP: &str = "webhooks: {ghWebhook: {enabled: true, port: 0, secretEnv: CASE_SECRET}}";
 
 fn host(more: &str) -> Host {
@@ -21,13 +21,13 @@ fn host(more: &str) -> Host {
     host
 }
 
-fn listener(host: &Host) -> String {
+pub(crate) fn listener(host: &Host) -> String {
     let status: Value = serde_json::from_str(&host.ok(&["status", "--format", "json"])).unwrap();
     let row = status["services"].as_array().unwrap().iter().find(|row| row["name"] == "gh-webhook").unwrap().clone();
     row["address"].as_str().unwrap_or_else(|| panic!("not listening: {row}")).to_owned()
 }
 
-fn post(address: &str, event: &str, delivery: &str, secret: &str, body: &[u8]) -> u16 {
+pub(crate) fn post(address: &str, event: &str, delivery: &str, secret: &str, body: &[u8]) -> u16 {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
     mac.update(body);
     let signature = hex::encode(mac.finalize().into_bytes());
@@ -44,7 +44,7 @@ fn post(address: &str, event: &str, delivery: &str, secret: &str, body: &[u8]) -
     answer.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-fn fixture(path: &str) -> Value {
+pub(crate) fn fixture(path: &str) -> Value {
     let path = format!("{}/fixtures/cases/{path}", env!("CARGO_MANIFEST_DIR"));
     serde_json::from_slice(&fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))).unwrap()
 }
