@@ -2,6 +2,7 @@
 # demo    the product run for real, without account or network
 # bench   figures of the release binary, each beside a floor of the same run
 # test    everything that is proved, on this machine
+# drills  the kill drill at length: KILLS=200, SEED to repeat a plan; its report is target/drills/kills.txt
 # lint    format, clippy, and what may be in the dependency tree
 
 CARGO ?= cargo
@@ -9,7 +10,10 @@ TARGET_DIR ?= $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 NEXTEST_PROFILE ?= $(if $(CI),ci,default)
 PACKAGES := tmux git npm
 
-.PHONY: setup setup-lint demo test bench lint advisories
+KILLS ?= 200
+SEED ?=
+
+.PHONY: setup setup-lint demo test bench drills lint advisories
 
 setup:
 	@missing=""; for tool in $(PACKAGES); do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
@@ -39,6 +43,12 @@ bench: setup
 	$(CARGO) build --release -p the-loop --bin the-loop
 	$(CARGO) build -p the-loop-tests --bins
 	$(TARGET_DIR)/debug/bench $(TARGET_DIR)/release/the-loop $(TARGET_DIR)/debug/recorder $(TARGET_DIR)/bench/report.json
+
+drills: setup
+	$(CARGO) build --workspace
+	@mkdir -p $(TARGET_DIR)/drills
+	THE_LOOP_DRILL_KILLS=$(KILLS) $(if $(SEED),THE_LOOP_DRILL_SEED=$(SEED)) THE_LOOP_DRILL_REPORT=$(abspath $(TARGET_DIR))/drills/kills.txt \
+		$(CARGO) nextest run -p the-loop-tests --test host --profile drills --run-ignored only --no-capture -E 'test(/^drill::/)'
 
 lint: setup-lint
 	$(CARGO) fmt --all --check

@@ -5,7 +5,10 @@
 mod cases;
 mod cli;
 mod demo;
+mod drill;
 mod faults;
 mod main_job;
+mod recorders;
 mod rig;
 mod webhook;
+mod wire;

@@ -1,53 +1,13 @@
 //! Signed deliveries through the webhook listener of the built binary.
 
-use std::{
-    fs,
-    io::{Read, Write},
-    net::TcpStream,
-};
+use std::fs;
 
-use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
-use sha2::Sha256;
 
-use crate::rig::{Host, eventually, is};
-
-const SECRET: &str = "not-a-real-secret";
-const TOP: &str = "webhooks: {ghWebhook: {enabled: true, port: 0, secretEnv: CASE_SECRET}}";
-
-fn host(more: &str) -> Host {
-    let host = Host::new(more, TOP).with_env("CASE_SECRET", SECRET);
-    host.ok(&["start"]);
-    host
-}
-
-fn listener(host: &Host) -> String {
-    let status: Value = serde_json::from_str(&host.ok(&["status", "--format", "json"])).unwrap();
-    let row = status["services"].as_array().unwrap().iter().find(|row| row["name"] == "gh-webhook").unwrap().clone();
-    row["address"].as_str().unwrap_or_else(|| panic!("not listening: {row}")).to_owned()
-}
-
-fn post(address: &str, event: &str, delivery: &str, secret: &str, body: &[u8]) -> u16 {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
-    mac.update(body);
-    let signature = hex::encode(mac.finalize().into_bytes());
-    let mut stream = TcpStream::connect(address).unwrap();
-    let head = format!(
-        "POST /gh-webhook HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nX-GitHub-Event: {event}\r\nX-GitHub-Delivery: {delivery}\r\n\
-         X-Hub-Signature-256: sha256={signature}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).unwrap();
-    stream.write_all(body).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
-fn fixture(path: &str) -> Value {
-    let path = format!("{}/fixtures/cases/{path}", env!("CARGO_MANIFEST_DIR"));
-    serde_json::from_slice(&fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))).unwrap()
-}
+use crate::{
+    rig::{Host, eventually, is},
+    wire::{SECRET, TOP, fixture, host, listener, post},
+};
 
 /// WH-01: a repeat acts once, also after a restart; a delivery whose handling failed may be sent again, and then acts.
 #[test]
