@@ -5,8 +5,10 @@
 mod cases;
 mod cli;
 mod demo;
+mod disk;
 mod drill;
 mod faults;
+mod injection;
 mod main_job;
 mod recorders;
 mod rig;

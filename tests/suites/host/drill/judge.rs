@@ -28,6 +28,11 @@ fn rows(host: &Host) -> Vec<Row> {
     statement.query_map([], row).unwrap().map(Result::unwrap).collect()
 }
 
+/// The receipt of the text that holds `mark`, when there is one.
+pub(crate) fn receipt_of(host: &Host, mark: &str) -> Option<String> {
+    rows(host).into_iter().find(|row| row.text.contains(mark)).map(|row| row.receipt)
+}
+
 /// How many texts have which receipt.
 pub(super) fn receipts(host: &Host) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
@@ -38,7 +43,7 @@ pub(super) fn receipts(host: &Host) -> BTreeMap<String, usize> {
 }
 
 /// Every record of the state parses: a kill leaves the old content or the new one (ST-01).
-pub(super) fn files_parse(folder: &Path) {
+pub(crate) fn files_parse(folder: &Path) {
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let (path, kind) = (entry.path(), entry.file_type().unwrap());
         if kind.is_dir() {

@@ -3,7 +3,7 @@
 //! `make test` runs the short form, `make drills` the long one. `THE_LOOP_DRILL_SEED` repeats a run's plan,
 //! `THE_LOOP_DRILL_KILLS` sets the length of the long form, and `THE_LOOP_DRILL_REPORT` names a file for its report.
 
-mod judge;
+pub(crate) mod judge;
 mod load;
 
 use std::{
@@ -89,19 +89,19 @@ fn rel_2_st_01_two_hundred_kills_under_load_lose_and_double_nothing() {
     assert!(total >= kills, "{total} kills only");
 }
 
-fn number(variable: &str) -> Option<u64> {
+pub(crate) fn number(variable: &str) -> Option<u64> {
     let value = std::env::var(variable).ok()?;
     Some(value.parse().unwrap_or_else(|error| panic!("{variable}={value}: {error}")))
 }
 
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     let clock = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
     let seed = number("THE_LOOP_DRILL_SEED").unwrap_or_else(|| u64::try_from(clock()).unwrap());
     println!("THE_LOOP_DRILL_SEED={seed}");
     seed
 }
 
-fn generator(seed: u64) -> TestRng {
+pub(crate) fn generator(seed: u64) -> TestRng {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     TestRng::from_seed(RngAlgorithm::ChaCha, &bytes)
