@@ -12,5 +12,6 @@ mod injection;
 mod main_job;
 mod recorders;
 mod rig;
+mod screen;
 mod webhook;
 mod wire;
