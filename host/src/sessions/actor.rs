@@ -522,7 +522,15 @@ impl Actor {
                 self.arrived().await;
             }
             Doubt::Absent => self.deliver_again(&row).await,
-            Doubt::Unknowable => self.give_up_on(&row, Receipt::Uncertain, &why).await,
+            // Nobody can tell whether it arrived. What may stand in the composer is submitted before it is settled, so that
+            // another crash in between still finds it in doubt and glues nothing to it.
+            Doubt::Unknowable => match deliver::flush(&self.core, &self.item).await {
+                Some(reason) => self.hold(reason).await,
+                None => {
+                    self.give_up_on(&row, Receipt::Uncertain, &why).await;
+                    self.residue = false;
+                }
+            },
             Doubt::NotYet { busy } => {
                 if returned.is_some_and(|at| at.elapsed() < WRITTEN_DOWN) || (busy && returned.is_some()) {
                     return self.bounded(HoldReason::NotReady).await;

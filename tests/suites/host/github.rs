@@ -7,7 +7,7 @@ use the_loop_tests::github::{FakeGithub, Fault, TOKEN};
 
 use crate::{
     rig::{Host, eventually, is},
-    webhook::{SECRET, fixture, listener, post},
+    wire::{SECRET, fixture, listener, post},
 };
 
 const MARKER: &str = "<!-- the-loop:agent-comment -->";
