@@ -171,6 +171,11 @@ impl Plugins {
         self.trackers.values().find(|tracker| tracker.owns(item)).cloned()
     }
 
+    /// The trackers, by name.
+    pub fn trackers(&self) -> impl Iterator<Item = Arc<dyn Tracker>> {
+        self.trackers.values().cloned()
+    }
+
     /// The trackers that have a desk of their own (GHT-4).
     pub fn desks(&self) -> impl Iterator<Item = Arc<dyn Tracker>> {
         self.trackers.values().filter(|tracker| tracker.desk().is_some()).cloned()

@@ -122,6 +122,42 @@ pub struct Item {
     /// Whether it is a pull request.
     #[serde(default)]
     pub is_pull_request: bool,
+    /// What a pull request delivers, as far as the event itself tells (LNK-1).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<Link>,
+}
+
+/// A work item that a pull request delivers (LNK-1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// The work item.
+    pub item: WorkItemRef,
+    /// What says so.
+    pub by: LinkedBy,
+}
+
+/// What says that a pull request delivers a work item; the surest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkedBy {
+    /// The tracker's own closing reference.
+    ClosingReference,
+    /// The name of its head branch, which is only a suggestion (LNK-3).
+    Branch,
+    /// A closing keyword in its text.
+    Keyword,
+}
+
+impl LinkedBy {
+    /// The word kept on records.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ClosingReference => "closing-reference",
+            Self::Branch => "branch",
+            Self::Keyword => "keyword",
+        }
+    }
 }
 
 /// Whether an item is still open.
@@ -161,6 +197,19 @@ pub enum Content {
         /// What.
         change: ItemChange,
     },
+    /// A machine reported on the item's code (ADM-3).
+    Check {
+        /// What it reported.
+        check: Check,
+    },
+    /// A repository has another name now (LNK-5).
+    Moved {
+        /// Its name before, as `OWNER/REPO`; empty where the upstream does not say.
+        #[serde(default)]
+        from: String,
+        /// Its name now.
+        to: String,
+    },
     /// A sign of life that asks for nothing.
     Ping,
 }
@@ -181,6 +230,52 @@ pub struct Comment {
     /// When this revision was made.
     #[serde(default)]
     pub updated_at: Option<Timestamp>,
+    /// Where it stands.
+    #[serde(default)]
+    pub surface: CommentSurface,
+}
+
+/// Where a comment stands on its item (GHP-3).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "surface", rename_all = "kebab-case")]
+pub enum CommentSurface {
+    /// In the item's conversation.
+    #[default]
+    Conversation,
+    /// It is the text of a review.
+    Review {
+        /// The upstream's word for what the review says, such as `changes_requested`.
+        #[serde(default)]
+        verdict: String,
+    },
+    /// At a line of a changed file.
+    Inline {
+        /// The file.
+        path: String,
+        /// The line; the one it was written at where the file moved on since. `None` for a comment on the whole file.
+        #[serde(default)]
+        line: Option<u64>,
+    },
+}
+
+/// What a machine reported on a pull request or a branch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// Its name, or its context. Untrusted text.
+    #[serde(default)]
+    pub name: String,
+    /// How far it is, in the upstream's words, such as `completed`. What still runs is not reported.
+    #[serde(default)]
+    pub status: String,
+    /// How it ended, in the upstream's words, such as `failure`.
+    #[serde(default)]
+    pub conclusion: String,
+    /// Where a person reads it.
+    #[serde(default)]
+    pub url: String,
+    /// Where its details are, if elsewhere.
+    #[serde(default)]
+    pub details_url: String,
 }
 
 /// What happened to a comment.
@@ -226,4 +321,59 @@ pub enum ItemChange {
         /// The upstream's word.
         action: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What an earlier version journaled is decided by this one after an upgrade (REL-1).
+    #[test]
+    fn rel_1_events_of_an_earlier_version_read_back() {
+        let written = json!({
+            "ingress": "webhook",
+            "upstream": {"event": "issue_comment"},
+            "actor": {"kind": "human", "login": "octo-admin"},
+            "item": {
+                "reference": "github:octo/hello#7",
+                "state": "open",
+                "author": {"kind": "missing"}
+            },
+            "content": {
+                "kind": "comment",
+                "comment": {"id": "801", "author": {"kind": "missing"}},
+                "change": {"change": "created"}
+            }
+        });
+        let event: InboundEvent = serde_json::from_value(written).unwrap();
+        assert_eq!(event.item.as_ref().map(|item| item.links.len()), Some(0));
+        let Content::Comment { comment, .. } = &event.content else { panic!("{event:?}") };
+        assert_eq!(comment.surface, CommentSurface::Conversation);
+        let again = serde_json::from_value::<InboundEvent>(serde_json::to_value(&event).unwrap()).unwrap();
+        assert_eq!(again, event);
+    }
+
+    #[test]
+    fn rel_1_every_surface_and_report_reads_back() {
+        for surface in [
+            CommentSurface::Conversation,
+            CommentSurface::Review { verdict: "approved".to_owned() },
+            CommentSurface::Inline { path: "src/list.rs".to_owned(), line: Some(42) },
+        ] {
+            let comment = Comment {
+                id: "1".to_owned(),
+                url: String::new(),
+                author: Actor::Missing,
+                body: String::new(),
+                updated_at: None,
+                surface,
+            };
+            let content = Content::Comment { comment, change: CommentChange::Created };
+            assert_eq!(serde_json::from_value::<Content>(serde_json::to_value(&content).unwrap()).unwrap(), content);
+        }
+        let content = Content::Check { check: Check { name: "build".to_owned(), ..Check::default() } };
+        assert_eq!(serde_json::from_value::<Content>(serde_json::to_value(&content).unwrap()).unwrap(), content);
+    }
 }

@@ -4,7 +4,11 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{event::Item, registry::HostKey, work_item::WorkItemRef};
+use crate::{
+    event::{Item, Link},
+    registry::HostKey,
+    work_item::WorkItemRef,
+};
 
 /// A system of record. Reads are free; what it writes was ordered by the host.
 #[async_trait]
@@ -41,6 +45,19 @@ pub trait Tracker: Send + Sync {
     /// # Errors
     /// When it could not be read whole.
     async fn thread(&self, item: &WorkItemRef) -> Result<Vec<ThreadEntry>, TrackerError>;
+
+    /// What a pull request delivers, the surest first (LNK-1). Empty for a tracker without pull requests.
+    ///
+    /// # Errors
+    /// When it could not be read: what delivers nothing is an empty list, and never an error.
+    async fn links(&self, pull_request: &WorkItemRef) -> Result<Vec<Link>, TrackerError> {
+        let _ = pull_request;
+        Ok(Vec::new())
+    }
+
+    /// What it does by itself while the host runs, such as writing what an earlier process could not (GHT-3). Returns when
+    /// there is nothing left, or at the stop signal of its context. Only the running host calls it.
+    async fn run(&self) {}
 
     /// For a tracker that has no surface of its own for people: what its verbs do (GHT-4).
     fn desk(&self) -> Option<&dyn Desk> {

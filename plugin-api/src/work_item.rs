@@ -32,6 +32,10 @@ pub struct RefError {
 /// Longest owner, repository or host that is taken, in bytes; GitHub's own limit for a repository is 100.
 const MAX_PART: usize = 100;
 
+/// Longest ref that is taken, in bytes. Files and tmux sessions are named after refs, and a file's name has 255 bytes, with
+/// what is put before and behind it.
+const MAX_REF: usize = 200;
+
 impl WorkItemRef {
     /// Makes a ref of its parts, checking each as [`FromStr`] does.
     ///
@@ -57,6 +61,9 @@ impl WorkItemRef {
         }
         if number == 0 {
             return refuse("numbers start at 1");
+        }
+        if spelled().len() > MAX_REF {
+            return refuse("it is longer than 200 bytes, and files are named after it");
         }
         Ok(Self {
             provider: provider.to_owned(),
@@ -261,6 +268,16 @@ mod tests {
             let error = text.parse::<WorkItemRef>().expect_err(text);
             assert!(error.to_string().contains(&format!("{text:?}")), "{error}");
         }
+    }
+
+    #[test]
+    fn lnk_8_a_ref_is_never_too_long_for_the_names_that_are_made_of_it() {
+        let long = |host: usize, repo: usize| {
+            format!("github:{}/{}/{}#{}", "h".repeat(host), "o".repeat(39), "r.".repeat(repo / 2), u64::MAX)
+        };
+        assert!(item(&long(30, 100)).slug().len() <= MAX_REF + "-abcdef".len());
+        let refused = long(100, 100).parse::<WorkItemRef>().unwrap_err().to_string();
+        assert!(refused.contains("longer than 200 bytes"), "{refused}");
     }
 
     proptest! {

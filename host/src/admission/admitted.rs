@@ -1,7 +1,10 @@
 //! The proof of admission, and what was refused instead.
 
 use serde::Serialize;
-use the_loop_plugin_api::{EventId, event::Item};
+use the_loop_plugin_api::{
+    EventId, WorkItemRef,
+    event::{Check, CommentSurface, Item},
+};
 
 use super::{
     control::Command,
@@ -65,6 +68,8 @@ pub struct UpstreamNames {
     pub delivery_id: Option<String>,
     /// The comment it is about, to react to.
     pub comment: Option<String>,
+    /// The item that the comment is on, which for a pull request is not the work item.
+    pub comment_on: Option<WorkItemRef>,
 }
 
 /// What may be done.
@@ -92,6 +97,17 @@ pub enum Act {
         item: Item,
         /// What the text is made of.
         excerpt: Excerpt,
+        /// The pull request that it came by, where that is not the item itself.
+        through: Option<Box<Through>>,
+    },
+    /// Keep in mind that a pull request delivers an item (LNK-2).
+    Bind {
+        /// The item.
+        item: Item,
+        /// The pull request.
+        through: Box<Through>,
+        /// Whether it is closed or merged: the item's session goes on (LNK-6).
+        closed: bool,
     },
     /// End the item's own session: the item is closed (ADM-5).
     End {
@@ -123,6 +139,15 @@ pub enum Act {
     },
 }
 
+/// A pull request by which an event about a work item came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Through {
+    /// The pull request.
+    pub pull_request: Item,
+    /// What says that it delivers the item, in the word kept on records.
+    pub linked_by: &'static str,
+}
+
 /// Allow-listed fields of an event that a prompt may show (DEL-8).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Excerpt {
@@ -136,7 +161,11 @@ pub enum Excerpt {
         body: String,
         /// Whether it is an edit of an earlier comment.
         edited: bool,
+        /// Where it stands: a file and a line come before the text.
+        surface: CommentSurface,
     },
+    /// What a machine reported.
+    Check(Check),
     /// A change of the item: never its body.
     Change {
         /// Who did it.

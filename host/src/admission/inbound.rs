@@ -114,6 +114,13 @@ pub enum OperatorAct {
     },
     /// Take over a conversation that was started elsewhere.
     Register(Registration),
+    /// Record by hand that a pull request delivers an item (LNK-2).
+    LinkPullRequest {
+        /// The item.
+        item: WorkItemRef,
+        /// The pull request.
+        pull_request: WorkItemRef,
+    },
     /// End a session; the next start is a fresh conversation.
     Close {
         /// Whose.
@@ -159,9 +166,11 @@ impl OperatorAct {
     #[must_use]
     pub fn item(&self) -> &WorkItemRef {
         match self {
-            Self::Command { item, .. } | Self::Close { item, .. } | Self::Reset { item } | Self::Reply { item, .. } => {
-                item
-            }
+            Self::Command { item, .. }
+            | Self::LinkPullRequest { item, .. }
+            | Self::Close { item, .. }
+            | Self::Reset { item }
+            | Self::Reply { item, .. } => item,
             Self::Register(registration) => &registration.item,
         }
     }

@@ -6,7 +6,9 @@
 
 pub mod admitted;
 pub mod control;
+mod deciding;
 pub mod inbound;
+mod linkage;
 pub mod policy;
 mod record;
 pub mod steps;
@@ -22,20 +24,22 @@ use jiff::Timestamp;
 use the_loop_plugin_api::{EventId, InboundEvent, context::Refused, event::Item};
 use tokio::sync::{mpsc, oneshot};
 
-use self::{
-    admitted::UpstreamNames,
-    policy::{Behind, Policy},
-    steps::Ended,
-};
 pub use self::{
     admitted::{Act, Admitted, Answer, Provenance, Reason, Refusal, Verdict},
     control::Command,
+    deciding::Deciding,
     inbound::{HostAct, Inbound, OperatorAct, OperatorCall, Question, Source, Surface},
+};
+use self::{
+    admitted::{Through, UpstreamNames},
+    linkage::Linkage,
+    policy::{Behind, Policy},
+    steps::Ended,
 };
 use crate::{
     config::{Config, ConfigWatch},
     db::{Db, DbError, NewInbox},
-    dispatch::{Dispatch, Outcome},
+    dispatch::Outcome,
     eventlog::{EventLog, EventLogError},
     sessions::registry::{Phase, Registry, Standing},
 };
@@ -51,6 +55,7 @@ pub struct Admission {
     db: Db,
     log: EventLog,
     registry: Arc<Registry>,
+    linkage: Linkage,
     queue: mpsc::UnboundedSender<Waiting>,
     pending: Arc<AtomicU64>,
 }
@@ -61,6 +66,8 @@ struct Waiting {
     inbound: Inbound,
     journaled: bool,
     done: Option<oneshot::Sender<Outcome>>,
+    /// The item of an operator's call, once its tracker was asked.
+    looked_up: Option<Result<Item, String>>,
 }
 
 /// Something that was taken.
@@ -70,12 +77,6 @@ pub struct Submission {
     pub id: EventId,
     /// What became of it. A source acknowledges without waiting for it.
     pub outcome: oneshot::Receiver<Outcome>,
-}
-
-/// The consuming end of the queue, for the one task that decides.
-pub struct Deciding {
-    admission: Arc<Admission>,
-    waiting: mpsc::UnboundedReceiver<Waiting>,
 }
 
 impl Admission {
@@ -91,7 +92,15 @@ impl Admission {
         registry: Arc<Registry>,
     ) -> Result<(Arc<Self>, Deciding), DbError> {
         let (queue, waiting) = mpsc::unbounded_channel();
-        let admission = Arc::new(Self { config, db, log, registry, queue, pending: Arc::new(AtomicU64::new(0)) });
+        let admission = Arc::new(Self {
+            config,
+            db,
+            log,
+            registry,
+            linkage: Linkage::default(),
+            queue,
+            pending: Arc::new(AtomicU64::new(0)),
+        });
         let unfinished = admission.db.unfinished().await?;
         let mut resumed = 0;
         for row in unfinished {
@@ -103,6 +112,7 @@ impl Admission {
                         inbound: Inbound::Event(Box::new(event)),
                         journaled: true,
                         done: None,
+                        looked_up: None,
                     });
                 }
                 Err(error) => {
@@ -112,7 +122,7 @@ impl Admission {
             }
         }
         record::resumed(&admission.log, resumed);
-        Ok((Arc::clone(&admission), Deciding { admission, waiting }))
+        Ok((Arc::clone(&admission), Deciding::new(admission, waiting)))
     }
 
     /// The one entry for everything inbound (ARC-5). Returns once it is durable, if it came from outside (step 1); the rest
@@ -132,7 +142,7 @@ impl Admission {
             Inbound::Operator(_) | Inbound::Host(_) => false,
         };
         let (done, outcome) = oneshot::channel();
-        self.enqueue(Waiting { id, inbound, journaled, done: Some(done) });
+        self.enqueue(Waiting { id, inbound, journaled, done: Some(done), looked_up: None });
         Ok(Submission { id, outcome })
     }
 
@@ -193,11 +203,11 @@ impl Admission {
         let decided = || {
             steps::own_words(event)?;
             let behind = steps::actor(event, policy)?;
-            let item = steps::target(event)?;
-            let standing = self.registry.standing(&item.reference);
+            let aim = self.linkage.aim(steps::target(event)?, &self.registry);
+            let standing = self.registry.standing(&aim.item.reference);
             let act = match steps::control(event, &earlier, &behind, policy)? {
-                Some(command) => steps::command_policy(command, item, &standing, policy)?,
-                None => steps::arming(event, item, &behind, &standing, policy)?,
+                Some(command) => steps::command_policy(command, &aim.item, &standing, policy)?,
+                None => steps::arming(event, &aim, &behind, &standing, policy)?,
             };
             Ok((act, behind))
         };
@@ -219,12 +229,12 @@ impl Admission {
         };
         match self.pipeline(id, event, &policy).await? {
             Ok((act, _)) if policy.shadow() => {
-                record::would(&self.log, event, &act);
+                record::would(&self.log, event, &act, act_item(&act));
                 Ok(Verdict::Refused(Refusal { reason: Reason::Shadow, answer: None, text: None }))
             }
             Ok((act, behind)) => {
                 // A command that cannot be recorded is not executed (EVT-3): the event stays in the inbox until it can.
-                record::routed(&self.log, event, &act, policy.is_labelled(act_item(&act))).await?;
+                record::routed(&self.log, event, &act, act_item(&act), &policy).await?;
                 Ok(Verdict::Admitted(Admitted::new(act, provenance(&behind))))
             }
             Err(ended) => {
@@ -259,6 +269,11 @@ impl Admission {
                 Act::Command { command, item, announce: comment, discard_work }
             }
             OperatorAct::Register(registration) => Act::Register(registration),
+            OperatorAct::LinkPullRequest { pull_request, .. } => {
+                let pull_request = Item { is_pull_request: true, ..self.registry.item(&pull_request) };
+                let through = Box::new(Through { pull_request, linked_by: "hand" });
+                Act::Bind { item, through, closed: false }
+            }
             OperatorAct::Close { keep_terminal, .. } => Act::Close { item, keep_terminal },
             OperatorAct::Reset { .. } => Act::Reset { item },
             OperatorAct::Reply { text, comment, .. } => match steps::reply(&item.reference, &standing) {
@@ -299,79 +314,6 @@ enum DecideError {
     Log(#[from] EventLogError),
 }
 
-impl Deciding {
-    /// Leaves what an earlier process did not finish where it is, for the service that starts next.
-    pub fn leave_the_inbox(&mut self) {
-        while self.waiting.try_recv().is_ok() {
-            self.admission.pending.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Decides one after the other, in the order of arrival, and hands what was admitted to dispatch. Returns when `stop`
-    /// is cancelled; what is left in the inbox continues at the next start.
-    pub async fn run(mut self, dispatch: Arc<Dispatch>, stop: tokio_util::sync::CancellationToken) {
-        loop {
-            let waiting = tokio::select! {
-                () = stop.cancelled() => return,
-                waiting = self.waiting.recv() => waiting,
-            };
-            let Some(mut waiting) = waiting else { return };
-            loop {
-                match self.one(&mut waiting, &dispatch).await {
-                    Ok(()) => break,
-                    Err(error) => {
-                        record::delayed(&self.admission.log, waiting.id, &error);
-                        tokio::select! {
-                            () = stop.cancelled() => return,
-                            () = tokio::time::sleep(RETRY_DECISION) => {}
-                        }
-                    }
-                }
-            }
-            self.admission.pending.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    async fn one(&self, waiting: &mut Waiting, dispatch: &Arc<Dispatch>) -> Result<(), DecideError> {
-        let admission = &self.admission;
-        let loaded = admission.config.current();
-        let verdict = match &waiting.inbound {
-            Inbound::Event(event) => admission.decide(waiting.id, event, &loaded.config).await?,
-            Inbound::Operator(call) if !call.act.needs_tracker() => {
-                admission.decide_operator(waiting.id, call, admission.registry.item(call.act.item()))
-            }
-            Inbound::Operator(call) => match dispatch.item(call.act.item()).await {
-                Ok(item) => admission.decide_operator(waiting.id, call, item),
-                Err(text) => Verdict::Refused(Refusal { reason: Reason::NoWorkItem, answer: None, text: Some(text) }),
-            },
-            Inbound::Host(act) => {
-                let HostAct::RetryStart { item } = act;
-                admission.decide_host(waiting.id, act, admission.registry.item(item))
-            }
-        };
-        let done = waiting.done.take();
-        match verdict {
-            Verdict::Admitted(admitted) => {
-                dispatch.accept(admitted, waiting.journaled.then_some(waiting.id), done).await
-            }
-            Verdict::Refused(refusal) => {
-                let routed = refusal.reason != Reason::RoutingDisabled;
-                if waiting.journaled {
-                    admission.db.conclude(waiting.id, refusal.reason.as_str(), routed).await?;
-                }
-                if let Some(done) = done {
-                    // The caller may have gone; the record stands in the log.
-                    let _ = done.send(Outcome::Refused { reason: refusal.reason, text: refusal.text });
-                }
-                if let Some(answer) = refusal.answer {
-                    dispatch.answer(answer);
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
 /// Lets a question out to its ticket (ASK-4): past the boundary, and of all acts the one that is decided beside the queue.
 /// It must work while database, log and service do not, reads no state, and can do nothing but post what it holds.
 pub fn admit_question(question: Question) -> Admitted<Question> {
@@ -385,14 +327,12 @@ pub fn admit_question(question: Question) -> Admitted<Question> {
     Admitted::new(question, provenance)
 }
 
-/// How long a decision waits that could not be made, because a disk is full or the database is busy.
-const RETRY_DECISION: std::time::Duration = std::time::Duration::from_millis(500);
-
 fn act_item(act: &Act) -> &Item {
     match act {
         Act::Command { item, .. }
         | Act::Spawn { item }
         | Act::Deliver { item, .. }
+        | Act::Bind { item, .. }
         | Act::End { item }
         | Act::Close { item, .. }
         | Act::Reset { item }

@@ -2,13 +2,14 @@
 
 use the_loop_plugin_api::{
     EventId, InboundEvent, WorkItemRef,
-    event::{Content, Ingress},
+    event::{Content, Ingress, Item},
 };
 
 use super::{
     DecideError,
     admitted::{Act, Provenance, Reason, UpstreamNames},
     control::Command,
+    policy::Policy,
     steps::Ended,
 };
 use crate::eventlog::{Event, EventLog, EventLogError, EventType, Level};
@@ -23,8 +24,9 @@ impl UpstreamNames {
             delivery_id: event.upstream.delivery_id.clone(),
             comment: match &event.content {
                 Content::Comment { comment, .. } => Some(comment.id.clone()),
-                Content::Item { .. } | Content::Ping => None,
+                Content::Item { .. } | Content::Check { .. } | Content::Moved { .. } | Content::Ping => None,
             },
+            comment_on: event.item.as_ref().map(|item| item.reference.clone()),
         }
     }
 }
@@ -53,23 +55,23 @@ pub(super) async fn routed(
     log: &EventLog,
     event: &InboundEvent,
     act: &Act,
-    labelled: bool,
+    item: &Item,
+    policy: &Policy<'_>,
 ) -> Result<u64, EventLogError> {
     let names = UpstreamNames::of(event);
-    let item = event.item.as_ref().map(|item| item.reference.to_string());
     log.append(
         Event::new(EventType::RoutingRouted)
             .with_some("gh_event", names.gh_event.clone())
             .with_some("action", names.action)
-            .with("work_items", item.iter().collect::<Vec<_>>())
-            .with("labeled", labelled)
+            .with("work_items", [&item.reference])
+            .with("labeled", policy.is_labelled(item))
             .with_some("actor", event.actor.login())
             .with_some("delivery_id", names.delivery_id.clone()),
     )
     .await?;
     log.append(
         Event::new(EventType::DispatchQueued)
-            .with_some("work_item", item)
+            .with("work_item", &item.reference)
             .with("spawn", matches!(act, Act::Spawn { .. } | Act::Command { command: Command::Start, .. }))
             .with_some("gh_event", names.gh_event)
             .with_some("delivery_id", names.delivery_id),
@@ -119,6 +121,18 @@ pub(super) fn ended(log: &EventLog, event: &InboundEvent, ended: &Ended) {
         | Reason::Shadow => dropped(event, ended.reason),
     };
     log.emit(record);
+    if let Content::Moved { from, to } = &event.content {
+        moved(log, from, to);
+    }
+}
+
+/// A repository has another name: never silently (LNK-5). Its issues are known by the tracker's own id, so that their
+/// sessions go on; a pull request that is its own work item has none, and is another item under the new name.
+fn moved(log: &EventLog, from: &str, to: &str) {
+    let detail = format!(
+        "the repository {from:?} is {to:?} now: sessions of its issues go on under the old name; name the new one in the config"
+    );
+    log.emit(Event::new(EventType::HostWarning).with("subject", to).with("detail", detail).level(Level::Warning));
 }
 
 fn dropped(event: &InboundEvent, reason: Reason) -> Event {
@@ -131,12 +145,15 @@ fn dropped(event: &InboundEvent, reason: Reason) -> Event {
 }
 
 /// What an event would have done, were it not for shadow mode (ADM-6).
-pub(super) fn would(log: &EventLog, event: &InboundEvent, act: &Act) {
+pub(super) fn would(log: &EventLog, event: &InboundEvent, act: &Act, item: &Item) {
     let kind = match act {
         Act::Command { command: Command::Start, .. } | Act::Spawn { .. } => EventType::ShadowWouldSpawn,
-        Act::Command { .. } | Act::End { .. } | Act::Close { .. } | Act::Reset { .. } | Act::Register(_) => {
-            EventType::ShadowWouldCommand
-        }
+        Act::Command { .. }
+        | Act::End { .. }
+        | Act::Close { .. }
+        | Act::Reset { .. }
+        | Act::Bind { .. }
+        | Act::Register(_) => EventType::ShadowWouldCommand,
         Act::Deliver { .. } | Act::Reply { .. } => EventType::ShadowWouldDeliver,
     };
     let names = UpstreamNames::of(event);
@@ -146,7 +163,7 @@ pub(super) fn would(log: &EventLog, event: &InboundEvent, act: &Act) {
     };
     log.emit(
         Event::new(kind)
-            .with_some("work_item", event.item.as_ref().map(|item| &item.reference))
+            .with("work_item", &item.reference)
             .with_some("command", command)
             .with_some("actor", event.actor.login())
             .with_some("gh_event", names.gh_event)

@@ -12,6 +12,7 @@ use super::{
     admitted::{Act, Excerpt, Reason},
     control::{Command, Spoken},
     inbound::Source,
+    linkage::Aim,
     policy::{Behind, Policy},
 };
 use crate::{
@@ -124,12 +125,15 @@ pub fn actor(event: &InboundEvent, policy: &Policy<'_>) -> Result<Behind, Ended>
         return Ok(Behind::Person(event.actor.login().unwrap_or_default().to_owned()));
     }
     match (&event.content, &event.actor) {
-        (Content::Item { change: ItemChange::Closed }, _) | (Content::Ping, _) => Ok(Behind::Nobody),
-        (Content::Comment { .. }, Actor::Machine) => Err(Ended::because(Reason::UnauthorizedActor)),
-        (Content::Item { .. }, Actor::Machine) => Ok(Behind::Nobody),
-        (Content::Comment { .. } | Content::Item { .. }, Actor::Human { .. } | Actor::Bot { .. } | Actor::Missing) => {
-            Err(Ended::because(Reason::UnauthorizedActor))
+        (Content::Item { change: ItemChange::Closed }, _) | (Content::Ping | Content::Moved { .. }, _) => {
+            Ok(Behind::Nobody)
         }
+        (Content::Comment { .. }, Actor::Machine) => Err(Ended::because(Reason::UnauthorizedActor)),
+        (Content::Item { .. } | Content::Check { .. }, Actor::Machine) => Ok(Behind::Nobody),
+        (
+            Content::Comment { .. } | Content::Item { .. } | Content::Check { .. },
+            Actor::Human { .. } | Actor::Bot { .. } | Actor::Missing,
+        ) => Err(Ended::because(Reason::UnauthorizedActor)),
     }
 }
 
@@ -235,26 +239,32 @@ pub fn no_session(item: &WorkItemRef) -> String {
 /// Step 7 for anything else: may this spawn, may this be delivered now.
 pub fn arming(
     event: &InboundEvent,
-    item: &Item,
+    aim: &Aim,
     behind: &Behind,
     standing: &Standing,
     policy: &Policy<'_>,
 ) -> Result<Act, Ended> {
+    let Aim { item, through } = aim;
     if let Content::Item { change: ItemChange::Closed } = &event.content {
-        return match standing.phase {
-            Phase::None | Phase::Closed => Err(Ended::because(Reason::NothingToDo)),
-            Phase::Live | Phase::Paused | Phase::Stopped => Ok(Act::End { item: item.clone() }),
+        return match (standing.phase, through) {
+            (Phase::None | Phase::Closed, _) => Err(Ended::because(Reason::NothingToDo)),
+            // Only what closed is ended (LNK-6).
+            (Phase::Live | Phase::Paused | Phase::Stopped, Some(through)) => {
+                Ok(Act::Bind { item: item.clone(), through: through.clone(), closed: true })
+            }
+            (Phase::Live | Phase::Paused | Phase::Stopped, None) => Ok(Act::End { item: item.clone() }),
         };
     }
     match standing.phase {
         Phase::Paused => return Err(Ended::because(Reason::SessionPaused)),
         Phase::Live => {
             let excerpt = excerpt(event).ok_or_else(|| Ended::because(Reason::NothingToDo))?;
-            return Ok(Act::Deliver { item: item.clone(), excerpt });
+            return Ok(Act::Deliver { item: item.clone(), excerpt, through: through.clone() });
         }
         Phase::None | Phase::Stopped | Phase::Closed => {}
     }
-    let person = matches!(behind, Behind::Person(_) | Behind::Host);
+    // A machine's report never spawns, whoever may stand behind it (ADM-3).
+    let person = matches!(behind, Behind::Person(_) | Behind::Host) && !matches!(event.content, Content::Check { .. });
     if !policy.may_spawn(item) || !person || item.state == ItemState::Closed || excerpt(event).is_none() {
         return Err(Ended::because(Reason::SpawnPolicy));
     }
@@ -271,12 +281,14 @@ pub fn arming(
 fn excerpt(event: &InboundEvent) -> Option<Excerpt> {
     let author = event.actor.login().unwrap_or("someone").to_owned();
     match &event.content {
-        Content::Comment { change: CommentChange::Deleted, .. } | Content::Ping => None,
+        Content::Comment { change: CommentChange::Deleted, .. } | Content::Moved { .. } | Content::Ping => None,
+        Content::Check { check } => Some(Excerpt::Check(check.clone())),
         Content::Comment { comment, change } => Some(Excerpt::Comment {
             author,
             url: comment.url.clone(),
             body: comment.body.clone(),
             edited: matches!(change, CommentChange::Edited { .. }),
+            surface: comment.surface.clone(),
         }),
         Content::Item { change } => {
             let what = match change {

@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use tempfile::TempDir;
 use the_loop_plugin_api::{
     WorkItemRef,
-    event::{Actor, Comment, CommentChange, Content, Ingress, Item, ItemChange, ItemState, Upstream},
+    event::{
+        Actor, Check, Comment, CommentChange, CommentSurface, Content, Ingress, Item, ItemChange, ItemState, Upstream,
+    },
 };
 
 use super::{
@@ -106,6 +108,7 @@ fn item(labels: &[&str]) -> Item {
         labels: labels.iter().map(|label| (*label).to_owned()).collect(),
         author: human("octo-admin"),
         is_pull_request: false,
+        links: Vec::new(),
     }
 }
 
@@ -132,12 +135,18 @@ fn said(actor: Actor, body: &str) -> InboundEvent {
         author: actor.clone(),
         body: body.to_owned(),
         updated_at: "2026-11-30T10:00:00Z".parse().ok(),
+        surface: CommentSurface::Conversation,
     };
     event(actor, Content::Comment { comment, change: CommentChange::Created })
 }
 
 fn changed(actor: Actor, change: ItemChange) -> InboundEvent {
     event(actor, Content::Item { change })
+}
+
+fn reported(actor: Actor) -> InboundEvent {
+    let check = Check { name: "build".to_owned(), conclusion: "failure".to_owned(), ..Check::default() };
+    event(actor, Content::Check { check })
 }
 
 fn edited(of: &InboundEvent, at: &str, body: &str, previous: Option<&str>) -> InboundEvent {
@@ -155,6 +164,7 @@ fn outcome(judged: &Result<Act, Reason>) -> String {
         Ok(Act::Spawn { .. }) => "allow spawn".to_owned(),
         Ok(Act::Deliver { .. }) => "allow deliver".to_owned(),
         Ok(Act::End { .. }) => "allow end".to_owned(),
+        Ok(Act::Bind { .. }) => "allow bind".to_owned(),
         Ok(other) => panic!("no event does {other:?}"),
         Err(reason) => format!("refuse({})", reason.as_str()),
     }
@@ -204,6 +214,7 @@ async fn sec_1_the_decision_is_the_committed_table() {
                 let acts = words.iter().map(|(does, body)| (*does, said(actor.clone(), body)));
                 let acts =
                     acts.chain(changes.iter().map(|(does, change)| (*does, changed(actor.clone(), change.clone()))));
+                let acts = acts.chain([("reports a check", reported(actor.clone()))]);
                 for (does, mut event) in acts {
                     event.ingress = ingress;
                     let judged = outcome(&court.judge(&event).await);

@@ -48,7 +48,7 @@ const CLIENT_LEFT: u16 = 499;
 
 /// Every route under `/api/v1`, as method and path, for the parity and policy tests: a route that is missing here is not
 /// served.
-pub const ROUTES: [(&str, &str); 20] = [
+pub const ROUTES: [(&str, &str); 21] = [
     ("GET", "/api/docs"),
     ("GET", "/api/openapi.json"),
     ("GET", "/api/v1/attention"),
@@ -66,6 +66,7 @@ pub const ROUTES: [(&str, &str); 20] = [
     ("GET", "/api/v1/work-items/one"),
     ("POST", "/api/v1/sessions/close"),
     ("POST", "/api/v1/sessions/control"),
+    ("POST", "/api/v1/sessions/link-pr"),
     ("POST", "/api/v1/sessions/register"),
     ("POST", "/api/v1/sessions/reply"),
     ("POST", "/api/v1/sessions/reset"),
@@ -101,6 +102,7 @@ fn documented() -> OpenApiRouter<TheLoop> {
         .routes(routes!(sessions::reply))
         .routes(routes!(sessions::register))
         .routes(routes!(sessions::close))
+        .routes(routes!(sessions::link_pr))
         .routes(routes!(sessions::reset))
         .routes(routes!(attention::list))
         .routes(routes!(deliveries::list))

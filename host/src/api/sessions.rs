@@ -121,6 +121,27 @@ pub(super) async fn close(State(host): State<TheLoop>, caller: Caller, body: Bod
 }
 
 #[utoipa::path(
+    post, operation_id = "sessionsLinkPr", path = "/api/v1/sessions/link-pr", tag = "sessions", summary = "Link a pull request to an item's session", request_body = LinkBody,
+    responses((status = 200, description = "Link a pull request to an item's session", body = Object), Refused)
+)]
+pub(super) async fn link_pr(State(host): State<TheLoop>, caller: Caller, body: Body) -> Result<Json<Value>, ApiError> {
+    let (reference, pull_request) = (body.text("ref")?, body.text("pullRequest")?);
+    let (pull_request, new) = host.link_pull_request(caller.surface, &caller.actor, reference, pull_request).await?;
+    let text = if new {
+        format!("{reference}: {pull_request} is linked; its events go to the session of {reference}")
+    } else {
+        format!("{reference}: {pull_request} was linked already")
+    };
+    Ok(Json(json!({
+        "workItem": reference,
+        "pullRequest": pull_request,
+        "linked": true,
+        "exitCode": 0,
+        "messages": [{"stream": "stdout", "text": text}],
+    })))
+}
+
+#[utoipa::path(
     post,  operation_id = "sessionsReset", path = "/api/v1/sessions/reset", tag = "sessions", summary = "Forget what this machine knows of an item", request_body = ResetBody,
     responses((status = 200, description = "Forget what this machine knows of an item", body = Object), Refused)
 )]
@@ -196,6 +217,18 @@ struct CloseBody {
     reference: String,
     /// Keep the terminal for reading; as the config says, if left out.
     keep_tmux: Option<bool>,
+}
+
+/// A pull request to link.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "read by the document alone")]
+struct LinkBody {
+    /// The item's ref.
+    #[schema(rename = "ref")]
+    reference: String,
+    /// The pull request: its ref, or its number in the item's repository.
+    pull_request: String,
 }
 
 /// An item to forget.

@@ -126,6 +126,15 @@ enum Verb {
         #[arg(long)]
         force: bool,
     },
+    /// Record that a pull request delivers a work item, so that its events go to the item's session
+    #[command(after_help = "Example:\n  the-loop sessions link-pr --work-item github:octo/repo#15 --pull-request 16")]
+    LinkPr {
+        #[command(flatten)]
+        item: Item,
+        /// The pull request: a number in the item's repository, or a ref
+        #[arg(long, value_name = "PR", value_parser = pull_request)]
+        pull_request: String,
+    },
     /// End a session; the next start is a fresh conversation
     #[command(after_help = "Example:\n  the-loop sessions close --work-item github:octo/repo#15 --kill-terminal")]
     Close {
@@ -199,6 +208,10 @@ pub(super) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
                 told(&answer)?;
                 return Ok(code(&answer));
             }
+            Verb::LinkPr { item, pull_request } => {
+                let body = json!({"ref": item.work_item, "pullRequest": pull_request});
+                told(&client.post("/api/v1/sessions/link-pr", &body).await?)?;
+            }
             Verb::Close { item, keep_terminal, kill_terminal } => {
                 let keep = if keep_terminal { Some(true) } else { kill_terminal.then_some(false) };
                 let answer =
@@ -266,6 +279,15 @@ fn said_if_none(refs: &[String]) -> Result<(), CliError> {
         note("nothing is known of any item");
     }
     Ok(())
+}
+
+/// A number in the item's repository, or a ref.
+fn pull_request(text: &str) -> Result<String, String> {
+    let is_number = text.strip_prefix('#').unwrap_or(text).parse::<std::num::NonZeroU64>().is_ok();
+    match text.parse::<WorkItemRef>() {
+        Err(error) if !is_number => Err(error.to_string()),
+        _ => Ok(text.to_owned()),
+    }
 }
 
 /// Replaces this process by the one that attaches.

@@ -5,8 +5,9 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use the_loop_plugin_api::{DeliveryId, EventId, WorkItemRef, event::Item};
+use the_loop_plugin_api::{DeliveryId, EventId, Tracker, WorkItemRef, event::Item};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     admission::{Act, Admitted, Answer, Command, Reason, admitted::Provenance},
@@ -45,6 +46,11 @@ pub enum Outcome {
     },
     /// A conversation was registered.
     Registered,
+    /// A pull request is on the item's record.
+    Bound {
+        /// Whether it was not before.
+        new: bool,
+    },
     /// A session was closed, or there was none.
     Closed {
         /// Whether there was one.
@@ -145,6 +151,20 @@ impl Dispatch {
         ticket::look_up(&self.core, reference).await
     }
 
+    /// The tracker behind an item, where one is linked.
+    #[must_use]
+    pub fn tracker(&self, item: &WorkItemRef) -> Option<Arc<dyn Tracker>> {
+        self.core.tracker(item)
+    }
+
+    /// Runs something beside the sessions, for as long as the host runs.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static, stop: &CancellationToken) {
+        let stop = stop.clone();
+        self.core.tasks.spawn(async move {
+            let _ = stop.run_until_cancelled(work).await;
+        });
+    }
+
     /// Makes sure that the queue of an item runs, so that deliveries of an earlier process go on.
     pub fn wake(&self, item: &WorkItemRef) {
         drop(self.actor(item));
@@ -172,7 +192,7 @@ impl Dispatch {
             }
             Act::Command { command: Command::Cleanup, .. } | Act::Reset { .. } => Some(Phase::None),
             Act::End { .. } | Act::Close { .. } => (now != Phase::None).then_some(Phase::Closed),
-            Act::Deliver { .. } | Act::Reply { .. } | Act::Register(_) => None,
+            Act::Deliver { .. } | Act::Reply { .. } | Act::Bind { .. } | Act::Register(_) => None,
         }
     }
 
@@ -207,6 +227,7 @@ fn item_of(act: &Act) -> &WorkItemRef {
         Act::Command { item, .. }
         | Act::Spawn { item }
         | Act::Deliver { item, .. }
+        | Act::Bind { item, .. }
         | Act::End { item }
         | Act::Close { item, .. }
         | Act::Reset { item }

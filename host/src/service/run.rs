@@ -123,6 +123,9 @@ impl TheLoop {
         self.take_spooled().await;
         reconcile::take_up(&core, &self.admission, &self.dispatch).await;
         serving.spawn(deciding.run(Arc::clone(&self.dispatch), core.stop.clone()));
+        for tracker in core.plugins.trackers() {
+            serving.spawn(async move { tracker.run().await });
+        }
         ingress::start(&core, &self.ingress, &core.stop, &serving).await;
         self.announce(api_address);
         // Answered only from here on, so that whoever gets an answer sees a host that is up; callers before wait.

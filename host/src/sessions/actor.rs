@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::{
-    answers,
+    answers, binding,
     core::Core,
     deliver::{self, Attempt, Doubt, Write},
     end, prompt,
@@ -177,7 +177,21 @@ impl Actor {
             Act::Spawn { item } => {
                 self.start(&item, provenance).await.map_or_else(failed, |effect| outcome(Command::Start, effect))
             }
-            Act::Deliver { item, excerpt } => self.deliver(&item, &excerpt, provenance).await,
+            Act::Deliver { item, excerpt, through } => {
+                if let Some(through) = &through
+                    && let Err(error) = binding::bind(&self.core, &self.item, through, None).await
+                {
+                    self.core.warn(&self.item, format!("the pull request could not be recorded: {error}"));
+                }
+                let about = through.as_deref().map_or(&item, |through| &through.pull_request);
+                self.deliver(about, &excerpt, provenance).await
+            }
+            Act::Bind { through, closed, .. } => {
+                match binding::bind(&self.core, &self.item, &through, closed.then_some(true)).await {
+                    Ok(new) => Outcome::Bound { new },
+                    Err(error) => failed(format!("the pull request could not be recorded: {error}")),
+                }
+            }
             Act::Reply { item, text, comment } => self.reply(&item.reference, text, comment, provenance).await,
             Act::End { item } => self.close(&item, provenance, None, Some("issue-closed")).await,
             Act::Close { item, keep_terminal } => self.close(&item, provenance, keep_terminal, None).await,
@@ -382,7 +396,7 @@ impl Actor {
         let id = DeliveryId::generate();
         let answer = matches!(excerpt, Excerpt::Comment { .. })
             .then(|| Answer { surface: answers::TICKET.to_owned(), quote: None });
-        self.queue(id, prompt::event(item, excerpt, id, limit), answer, provenance).await
+        self.queue(id, prompt::event(item, &self.item, excerpt, id, limit), answer, provenance).await
     }
 
     /// An answer of the control plane's: into a process that runs, and never into one that would have to be started (RPL-2).
@@ -508,7 +522,15 @@ impl Actor {
                 self.arrived().await;
             }
             Doubt::Absent => self.deliver_again(&row).await,
-            Doubt::Unknowable => self.give_up_on(&row, Receipt::Uncertain, &why).await,
+            // Nobody can tell whether it arrived. What may stand in the composer is submitted before it is settled, so that
+            // another crash in between still finds it in doubt and glues nothing to it.
+            Doubt::Unknowable => match deliver::flush(&self.core, &self.item).await {
+                Some(reason) => self.hold(reason).await,
+                None => {
+                    self.give_up_on(&row, Receipt::Uncertain, &why).await;
+                    self.residue = false;
+                }
+            },
             Doubt::NotYet { busy } => {
                 if returned.is_some_and(|at| at.elapsed() < WRITTEN_DOWN) || (busy && returned.is_some()) {
                     return self.bounded(HoldReason::NotReady).await;

@@ -2,6 +2,7 @@
 
 pub(crate) mod actor;
 pub(crate) mod answers;
+pub(crate) mod binding;
 pub mod core;
 pub(crate) mod deliver;
 pub mod deliveries;

@@ -301,6 +301,32 @@ impl TheLoop {
         }
     }
 
+    /// Records that a pull request delivers an item, so that its events go to the item's session (LNK-2). `pull_request` is a
+    /// ref, or a number in the item's repository. Idempotent: `false` when it was on record.
+    ///
+    /// # Errors
+    /// When a ref is malformed, or there is no session for the item.
+    pub async fn link_pull_request(
+        &self,
+        surface: Surface,
+        actor: &str,
+        reference: &str,
+        pull_request: &str,
+    ) -> Result<(WorkItemRef, bool), OperationError> {
+        let item: WorkItemRef = reference.parse()?;
+        let number = pull_request.strip_prefix('#').unwrap_or(pull_request);
+        let pull_request = match number.parse::<u64>() {
+            Ok(number) => WorkItemRef::new(item.provider(), item.host(), item.owner(), item.repo(), number)?,
+            Err(_) => pull_request.parse()?,
+        };
+        self.core.registry.session(&item).ok_or_else(|| no_session(&item))?;
+        let act = OperatorAct::LinkPullRequest { item, pull_request: pull_request.clone() };
+        match self.call(surface, actor, act).await? {
+            Outcome::Bound { new } => Ok((pull_request, new)),
+            other => Err(unexpected(&other)),
+        }
+    }
+
     /// Forgets what this machine knows of an item; says what was removed.
     ///
     /// # Errors

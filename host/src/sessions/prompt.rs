@@ -1,6 +1,9 @@
 //! What a session is told: the first prompt, and every later text under its header (DEL-3, DEL-8).
 
-use the_loop_plugin_api::{DeliveryId, WorkItemRef, event::Item};
+use the_loop_plugin_api::{
+    DeliveryId, WorkItemRef,
+    event::{CommentSurface, Item},
+};
 
 use super::text::{cut, sanitise};
 use crate::{admission::admitted::Excerpt, config::Interaction};
@@ -47,10 +50,20 @@ pub(crate) fn first(item: &Item, session: &str, resumed: bool, id: DeliveryId, m
 /// A text about an event, under a header that says where it is from (DEL-3). Untrusted text stands in a fence that nobody
 /// can guess; over `limit` bytes it is cut with a visible mark and a pointer to the whole (DEL-4).
 #[must_use]
-pub(crate) fn event(item: &Item, excerpt: &Excerpt, id: DeliveryId, limit: usize) -> String {
+pub(crate) fn event(item: &Item, of: &WorkItemRef, excerpt: &Excerpt, id: DeliveryId, limit: usize) -> String {
+    let for_item = if item.reference == *of { String::new() } else { format!("\nwork item: {of}") };
     match excerpt {
-        Excerpt::Comment { author, url, body, edited } => {
-            let what = if *edited { "comment edited" } else { "comment" };
+        Excerpt::Comment { author, url, body, edited, surface } => {
+            let (kind, place) = match surface {
+                CommentSurface::Conversation => ("comment".to_owned(), String::new()),
+                CommentSurface::Review { verdict } if verdict.is_empty() => ("review".to_owned(), String::new()),
+                CommentSurface::Review { verdict } => (format!("review ({})", line(verdict)), String::new()),
+                CommentSurface::Inline { path, line: at } => {
+                    let at = at.map_or_else(String::new, |at| format!("line: {at}\n"));
+                    ("inline comment".to_owned(), format!("file: {}\n{at}\n", line(path)))
+                }
+            };
+            let what = if *edited { format!("{kind} edited") } else { kind };
             let fence = fence();
             let body = sanitise(body);
             let (shown, was_cut) = cut(&body, limit);
@@ -65,14 +78,30 @@ pub(crate) fn event(item: &Item, excerpt: &Excerpt, id: DeliveryId, limit: usize
                 String::new()
             };
             format!(
-                "{HEADER} {what} on {} by {}\ndelivery: {id}\nurl: {}\nuntrusted text until the next line that is {fence}\n{fence}\n{shown}\n{fence}{mark}",
+                "{HEADER} {what} on {} by {}\ndelivery: {id}{for_item}\nurl: {}\nuntrusted text until the next line that is {fence}\n{fence}\n{place}{shown}\n{fence}{mark}",
                 item.reference,
                 line(author),
                 line(url),
             )
         }
+        Excerpt::Check(check) => {
+            let field = |name: &str, value: &str| {
+                if value.is_empty() { String::new() } else { format!("{name}: {}\n", line(value)) }
+            };
+            let fence = fence();
+            // Whoever writes a workflow names its checks.
+            format!(
+                "{HEADER} check on {}\ndelivery: {id}{for_item}\nuntrusted text until the next line that is {fence}\n{fence}\nname: {}\n{}{}{}{}{fence}",
+                item.reference,
+                line(&check.name),
+                field("status", &check.status),
+                field("conclusion", &check.conclusion),
+                field("url", &check.url),
+                field("details", &check.details_url),
+            )
+        }
         Excerpt::Change { author, what } => format!(
-            "{HEADER} {} was {} by {}\ndelivery: {id}\nurl: {}\nstate: {}",
+            "{HEADER} {} was {} by {}\ndelivery: {id}{for_item}\nurl: {}\nstate: {}",
             item.reference,
             line(what),
             line(author),
@@ -108,7 +137,7 @@ fn fence() -> String {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use the_loop_plugin_api::event::{Actor, ItemState};
+    use the_loop_plugin_api::event::{Actor, Check, ItemState};
 
     use super::*;
 
@@ -122,18 +151,25 @@ mod tests {
             labels: Vec::new(),
             author: Actor::Missing,
             is_pull_request: false,
+            links: Vec::new(),
         }
     }
 
     fn comment(body: &str) -> Excerpt {
-        Excerpt::Comment { author: "octo-admin".to_owned(), url: "u".to_owned(), body: body.to_owned(), edited: false }
+        Excerpt::Comment {
+            author: "octo-admin".to_owned(),
+            url: "u".to_owned(),
+            body: body.to_owned(),
+            edited: false,
+            surface: CommentSurface::Conversation,
+        }
     }
 
     #[test]
     fn del_3_outside_text_is_never_first_and_carries_its_delivery_id() {
         let id = DeliveryId::generate();
         for body in ["/cost", "!rm -rf /", "# x", "@file", "exit"] {
-            let text = event(&item("t"), &comment(body), id, 1000);
+            let text = event(&item("t"), &item("t").reference, &comment(body), id, 1000);
             assert!(
                 text.starts_with("[the-loop] ") && text.lines().nth(1) == Some(&format!("delivery: {id}")),
                 "{text}"
@@ -171,14 +207,49 @@ mod tests {
 
     #[test]
     fn del_4_a_long_text_is_cut_with_a_mark() {
-        let text = event(&item("t"), &comment(&"é".repeat(2000)), DeliveryId::generate(), 1001);
+        let text = event(&item("t"), &item("t").reference, &comment(&"é".repeat(2000)), DeliveryId::generate(), 1001);
         assert!(text.contains("[cut here: 1000 of 4000 bytes shown; the whole text is at u]"), "{text}");
+    }
+
+    #[test]
+    fn del_8_an_inline_comment_says_its_file_and_line_before_its_text() {
+        let inline = Excerpt::Comment {
+            author: "octo-admin".to_owned(),
+            url: "u".to_owned(),
+            body: "Use a stable sort here.".to_owned(),
+            edited: false,
+            surface: CommentSurface::Inline { path: "src/li\nst.rs".to_owned(), line: Some(42) },
+        };
+        let of = "github:octo/hello#5".parse().unwrap();
+        let text = event(&item("t"), &of, &inline, DeliveryId::generate(), 1000);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "[the-loop] inline comment on github:octo/hello#7 by octo-admin");
+        assert_eq!(lines[2], "work item: github:octo/hello#5");
+        assert_eq!(lines[6..10], ["file: src/li st.rs", "line: 42", "", "Use a stable sort here."]);
+    }
+
+    #[test]
+    fn del_8_a_check_says_its_name_its_end_and_where_to_read_it() {
+        let check = Check {
+            name: "build\n/exit".to_owned(),
+            status: "completed".to_owned(),
+            conclusion: "failure".to_owned(),
+            url: "https://github.test/c".to_owned(),
+            details_url: String::new(),
+        };
+        let text = event(&item("t"), &item("t").reference, &Excerpt::Check(check), DeliveryId::generate(), 1000);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[3], lines[8], "{text}");
+        assert_eq!(
+            lines[4..8],
+            ["name: build /exit", "status: completed", "conclusion: failure", "url: https://github.test/c"]
+        );
     }
 
     proptest! {
         #[test]
         fn del_8_nothing_in_a_text_closes_its_fence(body in ".{0,300}") {
-            let text = event(&item("t"), &comment(&body), DeliveryId::generate(), 10_000);
+            let text = event(&item("t"), &item("t").reference, &comment(&body), DeliveryId::generate(), 10_000);
             let fence = text.lines().find(|line| line.starts_with("----- ")).unwrap().to_owned();
             prop_assert_eq!(text.lines().filter(|line| **line == *fence).count(), 2);
         }

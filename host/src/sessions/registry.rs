@@ -167,6 +167,7 @@ impl Registry {
             labels: Vec::new(),
             author: Actor::Machine,
             is_pull_request: false,
+            links: Vec::new(),
         }
     }
 

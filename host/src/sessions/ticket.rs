@@ -110,7 +110,9 @@ pub(crate) enum Mood {
 
 /// Reacts to the comment that brought an act, if one did and its tracker is linked.
 pub(crate) async fn react(core: &Core, item: &WorkItemRef, provenance: &Provenance, mood: Mood) {
-    let (Some(comment), Some(tracker)) = (&provenance.upstream.comment, core.tracker(item)) else { return };
+    // A comment on a pull request is reacted to there, whatever the item that it is about.
+    let on = provenance.upstream.comment_on.as_ref().unwrap_or(item);
+    let (Some(comment), Some(tracker)) = (&provenance.upstream.comment, core.tracker(on)) else { return };
     let loaded = core.config.current();
     let reactions = &loaded.config.routing.reactions;
     let (state, content) = match mood {
@@ -121,7 +123,7 @@ pub(crate) async fn react(core: &Core, item: &WorkItemRef, provenance: &Provenan
     if !reactions.enabled || content.is_empty() {
         return;
     }
-    let reaction = Reaction::new(core.key(), item.clone(), comment.clone(), content.clone());
+    let reaction = Reaction::new(core.key(), on.clone(), comment.clone(), content.clone());
     let record = match tracker.react(&reaction).await {
         Ok(()) => Event::new(EventType::ReactionAdded).with("content", content),
         Err(error) => Event::new(EventType::ReactionFailed).with("error", error.to_string()).level(Level::Warning),

@@ -191,7 +191,7 @@ pub(crate) async fn ends<E: Display>(task: &mut JoinHandle<Result<(), E>>, bench
 fn id(event: &InboundEvent) -> Option<String> {
     event.upstream.delivery_id.clone().or_else(|| match &event.content {
         Content::Comment { comment, .. } => Some(format!("{}@{:?}", comment.id, comment.updated_at)),
-        Content::Item { .. } | Content::Ping => None,
+        Content::Item { .. } | Content::Check { .. } | Content::Moved { .. } | Content::Ping => None,
     })
 }
 

@@ -150,6 +150,7 @@ impl Desk for Memory {
             labels: draft.labels.clone(),
             author: Actor::Human { login: by.to_owned() },
             is_pull_request: false,
+            links: Vec::new(),
         };
         items.insert(number, Kept { item: item.clone(), thread: Vec::new(), keys: BTreeMap::new() });
         Ok(item)

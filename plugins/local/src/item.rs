@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use the_loop_plugin_api::{
     WorkItemRef,
-    event::{Actor, Comment, Item, ItemState},
+    event::{Actor, Comment, CommentSurface, Item, ItemState},
     tracker::{Draft, Posted, ThreadEntry},
 };
 use ulid::Ulid;
@@ -92,6 +92,7 @@ impl ItemRecord {
             labels: self.labels.clone(),
             author: self.author.clone(),
             is_pull_request: false,
+            links: Vec::new(),
         }
     }
 
@@ -165,6 +166,7 @@ impl ItemRecord {
             author: comment.author.clone(),
             body: comment.body.clone(),
             updated_at: Some(comment.updated_at),
+            surface: CommentSurface::Conversation,
         }
     }
 }

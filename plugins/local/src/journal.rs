@@ -87,6 +87,8 @@ pub(crate) fn words(content: &Content) -> (&'static str, &str) {
                 ItemChange::Other { action } => action,
             },
         ),
+        Content::Check { .. } => ("check", "completed"),
+        Content::Moved { .. } => ("repository", "renamed"),
         Content::Ping => ("ping", ""),
     }
 }

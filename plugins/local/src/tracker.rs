@@ -37,7 +37,7 @@ enum Step<T> {
     /// It changes the item and nobody is told.
     Quiet(T),
     /// It changes the item, and this is what happened.
-    Told(T, Actor, Content),
+    Told(T, Actor, Box<Content>),
 }
 
 impl LocalTracker {
@@ -83,7 +83,7 @@ impl LocalTracker {
             let (answer, entry) = match change(&mut record, at)? {
                 Step::Nothing(answer) => return Ok(answer),
                 Step::Quiet(answer) => (answer, None),
-                Step::Told(answer, actor, content) => (answer, Some(Entry::new(at, actor, record.shown(), content))),
+                Step::Told(answer, actor, content) => (answer, Some(Entry::new(at, actor, record.shown(), *content))),
             };
             store.commit(held, record, entry.as_ref()).map_err(failed)?;
             Ok(answer)
@@ -206,7 +206,7 @@ impl Desk for LocalTracker {
                 return Ok(Step::Nothing(posted));
             }
             let change = CommentChange::Edited { previous: Some(before) };
-            Ok(Step::Told(posted, by, Content::Comment { comment, change }))
+            Ok(Step::Told(posted, by, Box::new(Content::Comment { comment, change })))
         })
         .await
     }
@@ -226,7 +226,7 @@ impl Desk for LocalTracker {
                 item.labels.retain(|held| *held != label);
                 ItemChange::Unlabeled { label: Some(label) }
             };
-            Ok(Step::Told(item.shown(), by, Content::Item { change }))
+            Ok(Step::Told(item.shown(), by, Box::new(Content::Item { change })))
         })
         .await
     }
@@ -240,7 +240,7 @@ impl Desk for LocalTracker {
                 return Ok(Step::Nothing(item.shown()));
             }
             item.state = state;
-            Ok(Step::Told(item.shown(), by, Content::Item { change }))
+            Ok(Step::Told(item.shown(), by, Box::new(Content::Item { change })))
         })
         .await
     }
@@ -248,7 +248,8 @@ impl Desk for LocalTracker {
 
 fn commented(item: &mut ItemRecord, by: Actor, body: String, key: Option<String>, at: Timestamp) -> Step<Posted> {
     let comment = item.add_comment(by.clone(), body, key, at);
-    Step::Told(item.posted(&comment.id), by, Content::Comment { comment, change: CommentChange::Created })
+    let posted = item.posted(&comment.id);
+    Step::Told(posted, by, Box::new(Content::Comment { comment, change: CommentChange::Created }))
 }
 
 fn not_found(item: &WorkItemRef) -> TrackerError {

@@ -2,7 +2,12 @@
 
 use std::fs;
 
-use crate::rig::{Host, eventually, is};
+use serde_json::Value;
+
+use crate::{
+    rig::{Host, eventually, is},
+    screen::Screen,
+};
 
 #[test]
 fn kw_03_kw_05_line_ends_and_own_words() {
@@ -51,30 +56,40 @@ fn tm_01_a_short_name_never_reaches_a_longer_one() {
 
 /// TM-02: names that are flattened to the same letters, or differ in case.
 #[test]
-fn tm_02_one_identity_an_item_and_the_printed_name_is_the_real_one() {
+fn tm_02_lnk_8_one_identity_an_item_and_the_printed_name_is_the_real_one() {
     let host = Host::new("", "");
+    // Each agent shows whose it is.
+    let config = fs::read_to_string(host.config()).unwrap();
+    let agent = "sh, -c, 'echo \"I work on <$THE_LOOP_WORK_ITEM>\"; exec cat'";
+    let (before, rest) = config.split_once("{shell: [").unwrap();
+    let after = rest.split_once(']').unwrap().1;
+    fs::write(host.config(), format!("{before}{{shell: [{agent}]{after}")).unwrap();
     host.ok(&["start"]);
-    let refs = [
-        "octo/foo.js#1",
-        "octo/foo_js#1",
-        "octo/foo-js#1",
-        "octo-a/b#1",
-        "octo/a-b#1",
-        "Octo/Hello#1",
-        "octo/hello#1",
-        "octo/hello#11",
-        "octo/.github#1",
-    ];
-    for reference in refs {
-        host.ok(&["sessions", "start", "--work-item", &format!("github:{reference}"), "--no-comment"]);
-    }
-    let rows: serde_json::Value = serde_json::from_str(&host.ok(&["sessions", "list", "--format", "json"])).unwrap();
-    let mut printed: Vec<String> =
-        rows.as_array().unwrap().iter().map(|row| row["tmuxTarget"].as_str().unwrap().to_owned()).collect();
+    let refs = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/cases/TM-02/refs.txt")).unwrap();
+    let said: Vec<(String, String)> = refs
+        .lines()
+        .map(|line| {
+            let item = format!("github:{line}");
+            let said = host.ok(&["sessions", "start", "--work-item", &item, "--no-comment"]);
+            (item, said)
+        })
+        .collect();
+    let rows: Value = serde_json::from_str(&host.ok(&["sessions", "list", "--format", "json"])).unwrap();
+    let rows = rows.as_array().unwrap();
+    let mut printed: Vec<String> = rows.iter().map(|row| row["tmuxTarget"].as_str().unwrap().to_owned()).collect();
     printed.sort();
     assert_eq!(printed.len(), 8, "two of the lines are one item");
     assert_eq!(host.terminals(), printed);
     assert!(printed.iter().all(|name| !name.contains(['.', ':'])));
+    for (item, said) in &said {
+        let row = rows.iter().find(|row| row["ref"].as_str().unwrap().eq_ignore_ascii_case(item));
+        let name = row.unwrap_or_else(|| panic!("{item} is not listed: {rows:?}"))["tmuxTarget"].as_str().unwrap();
+        assert!(said.contains(name), "{item}: {said}");
+        let screen = Screen::attach(&host, name);
+        let shows_it =
+            || screen.shown().to_ascii_lowercase().contains(&format!("i work on <{}>", item.to_ascii_lowercase()));
+        eventually(shows_it).unwrap_or_else(|| panic!("attached to {name}: {:?}", screen.shown()));
+    }
     let files = fs::read_dir(host.state().join("local")).unwrap().flatten();
     assert_eq!(files.filter(|file| file.file_name().to_string_lossy().starts_with("github-")).count(), 8);
     host.ok(&["sessions", "stop", "--work-item", "github:octo/foo.js#1", "--no-comment"]);

@@ -255,6 +255,32 @@ fn del_1_rel_2_what_a_killed_host_left_in_the_composer_is_not_glued_to_the_next_
     assert_eq!(said("the interrupted one"), 1, "its paste stood in the composer");
 }
 
+/// The same, when the host dies once more between the restart and the next text.
+#[test]
+#[ignore = "what may stand in the composer is not remembered over a second kill"]
+fn del_1_rel_2_a_second_kill_does_not_glue_the_next_text_either() {
+    let mut host = Host::new("", "");
+    host.ok(&["start"]);
+    let item = host.item(&["auto"]);
+    host.started(&item);
+    host.ok(&["stop"]);
+    for (moment, words) in [("delivery:writing@2", "the interrupted one"), ("delivery:queued", "the next one")] {
+        host.set_env("THE_LOOP_DRILL_KILL", Some(moment));
+        host.ok(&["start"]);
+        host.say(&item, "octo-admin", words);
+        host.gone();
+    }
+    host.set_env("THE_LOOP_DRILL_KILL", None);
+    host.ok(&["start"]);
+    let conversation = host.conversation(&item);
+    let arrived = || host.prompts(&conversation).iter().any(|entry| entry.to_string().contains("the next one"));
+    eventually(arrived).expect("the next one arrives");
+    for prompt in host.prompts(&conversation) {
+        let headers = prompt["text"].as_str().unwrap().matches("[the-loop] ").count();
+        assert_eq!(headers, 1, "two texts in one prompt: {prompt}");
+    }
+}
+
 #[test]
 fn cfg_4_stop_works_with_a_config_that_does_not_parse() {
     let host = Host::new("", "");

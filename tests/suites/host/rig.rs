@@ -219,8 +219,13 @@ impl Host {
 
     /// Waits until nobody holds the service's lock.
     pub(crate) fn gone(&self) {
+        eventually(|| self.is_gone()).expect("the host ends");
+    }
+
+    /// Whether nobody holds the service's lock.
+    pub(crate) fn is_gone(&self) -> bool {
         let lock = self.state().join("local/service.pid");
-        eventually(|| fs::File::open(&lock).is_ok_and(|file| file.try_lock().is_ok())).expect("the host ends");
+        fs::File::open(lock).is_ok_and(|file| file.try_lock().is_ok())
     }
 }
 
@@ -241,8 +246,13 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 }
 
 /// Looks at a fact until it is so, or patience ends.
-pub(crate) fn eventually(mut fact: impl FnMut() -> bool) -> Option<()> {
-    let deadline = Instant::now() + PATIENCE;
+pub(crate) fn eventually(fact: impl FnMut() -> bool) -> Option<()> {
+    within(PATIENCE, fact)
+}
+
+/// Looks at a fact until it is so, or the time is over.
+pub(crate) fn within(time: Duration, mut fact: impl FnMut() -> bool) -> Option<()> {
+    let deadline = Instant::now() + time;
     while Instant::now() < deadline {
         if fact() {
             return Some(());

@@ -1,58 +1,25 @@
 //! Signed deliveries through the webhook listener of the built binary.
 
-use std::{
-    fs,
-    io::{Read, Write},
-    net::TcpStream,
-};
+use std::fs;
 
-use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
-use sha2::Sha256;
 
-use crate::rig::{Host, eventually, is};
-
-const SECRET: &str = "not-a-real-secret";
-const TOP: &str = "webhooks: {ghWebhook: {enabled: true, port: 0, secretEnv: CASE_SECRET}}";
-
-fn host(more: &str) -> Host {
-    let host = Host::new(more, TOP).with_env("CASE_SECRET", SECRET);
-    host.ok(&["start"]);
-    host
-}
-
-fn listener(host: &Host) -> String {
-    let status: Value = serde_json::from_str(&host.ok(&["status", "--format", "json"])).unwrap();
-    let row = status["services"].as_array().unwrap().iter().find(|row| row["name"] == "gh-webhook").unwrap().clone();
-    row["address"].as_str().unwrap_or_else(|| panic!("not listening: {row}")).to_owned()
-}
-
-fn post(address: &str, event: &str, delivery: &str, secret: &str, body: &[u8]) -> u16 {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
-    mac.update(body);
-    let signature = hex::encode(mac.finalize().into_bytes());
-    let mut stream = TcpStream::connect(address).unwrap();
-    let head = format!(
-        "POST /gh-webhook HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nX-GitHub-Event: {event}\r\nX-GitHub-Delivery: {delivery}\r\n\
-         X-Hub-Signature-256: sha256={signature}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).unwrap();
-    stream.write_all(body).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
-fn fixture(path: &str) -> Value {
-    let path = format!("{}/fixtures/cases/{path}", env!("CARGO_MANIFEST_DIR"));
-    serde_json::from_slice(&fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))).unwrap()
-}
+use crate::{
+    recorders::Recorders,
+    rig::{Host, eventually, is, program, text},
+    wire::{SECRET, TOP, comment, fixture, host, idle_host, listener, post},
+};
 
 /// WH-01: a repeat acts once, also after a restart; a delivery whose handling failed may be sent again, and then acts.
 #[test]
 fn wh_01_a_repeated_delivery_acts_once_and_a_failed_one_may_be_sent_again() {
-    let host = host("");
+    let host = idle_host("");
+    let agent = host.folder.path().join("agent");
+    std::os::unix::fs::symlink(program(), &agent).unwrap();
+    let config = fs::read_to_string(host.config()).unwrap();
+    let (real, link) = (program().display().to_string(), agent.display().to_string());
+    fs::write(host.config(), config.replace(&real, &link)).unwrap();
+    host.ok(&["start"]);
     let payload = fixture("WH-01/payload.json").to_string();
     let delivery = "11111111-1111-4111-8111-111111111111";
     let send = |id: &str, body: &str| post(&listener(&host), "issue_comment", id, SECRET, body.as_bytes());
@@ -64,19 +31,26 @@ fn wh_01_a_repeated_delivery_acts_once_and_a_failed_one_may_be_sent_again() {
     host.wait_for(2, |record| is(record, "routing.dropped") && record["reason"] == "duplicate-delivery");
     assert_eq!(host.count(|record| is(record, "control.command")), 1);
     assert_eq!(host.count(|record| is(record, "session.spawned")), 1);
-    // The agent cannot be started: the delivery fails, is not remembered as done, and acts when it is sent again.
-    let mut other = fixture("WH-01/payload.json");
-    other["issue"]["number"] = 9.into();
-    other["issue"]["id"] = 70009.into();
-    other["comment"]["id"] = 809.into();
-    let other = other.to_string();
-    fs::rename(host.folder.path().join("work"), host.folder.path().join("away")).unwrap();
-    assert_eq!(send("22222222-2222-4222-8222-222222222222", &other), 202);
-    host.wait_for(1, |record| is(record, "session.spawn_failed"));
-    fs::rename(host.folder.path().join("away"), host.folder.path().join("work")).unwrap();
-    assert_eq!(send("22222222-2222-4222-8222-222222222222", &other), 202);
-    host.wait_for(1, |record| is(record, "session.spawned") && record["work_item"] == "github:octo/hello#9");
-    assert_eq!(host.terminals().len(), 2);
+    // The agent's program is missing: the delivery fails, is not remembered as done, and acts when it is sent again.
+    let other = comment(9, 809, "the-loop start").to_string();
+    let (item, id) = ("github:octo/hello#9", "22222222-2222-4222-8222-222222222222");
+    fs::remove_file(&agent).unwrap();
+    for failures in 1..=2 {
+        assert_eq!(send(id, &other), 202);
+        let failed =
+            host.wait_for(failures, |record| is(record, "session.spawn_failed") && record["work_item"] == *item);
+        assert!(failed[0]["error"].as_str().unwrap().contains(agent.to_str().unwrap()), "{}", failed[0]);
+    }
+    std::os::unix::fs::symlink(program(), &agent).unwrap();
+    assert_eq!(send(id, &other), 202);
+    host.wait_for(1, |record| is(record, "session.spawned") && record["work_item"] == *item);
+    eventually(|| host.terminals().len() == 2).expect("both are there");
+    let spawns = || host.count(|record| is(record, "session.spawned") && record["work_item"] == *item);
+    // Behind it in the same queue: what the third one would have done has been done by now.
+    assert_eq!(send("33333333-3333-4333-8333-333333333333", &comment(9, 810, "and then").to_string()), 202);
+    let conversation = |record: &Value| is(record, "dispatch.succeeded") && record["work_item"] == *item;
+    host.wait_for(2, conversation);
+    assert_eq!(spawns(), 1, "however often it was sent, and whether the host tried again by itself");
 }
 
 /// WH-05: three deliveries of one act, at once: one session, and the later ones are queued to it.
@@ -107,6 +81,82 @@ fn wh_05_one_act_with_many_events_gives_one_session() {
     assert_eq!(host.count(|record| is(record, "session.spawned")), rounds);
     assert_eq!(host.count(|record| is(record, "session.spawn_failed")), 0);
     assert_eq!(host.terminals().len(), rounds);
+}
+
+/// KW-03: line ends as the web editor sends them. The keyword is seen, and what reaches the pane has line feeds only.
+#[test]
+fn kw_03_del_2_line_ends_of_the_web_editor_neither_hide_a_keyword_nor_submit() {
+    let host = idle_host("");
+    let recorders = Recorders::of(&host);
+    host.ok(&["start"]);
+    let address = listener(&host);
+    let send = |id: &str, payload: &Value| {
+        assert_eq!(post(&address, "issue_comment", id, SECRET, payload.to_string().as_bytes()), 202);
+    };
+    let effect = |effect: &str| {
+        host.wait_for(1, |record| is(record, "control.command") && record["effect"] == *effect);
+    };
+    send("crlf", &fixture("KW-03/crlf.json"));
+    effect("spawned");
+    send("lone", &fixture("KW-03/crlf-lone-line.json"));
+    effect("paused");
+    send("resume", &comment(7, 900, "the-loop resume\r\n"));
+    effect("resumed");
+    send("plain", &comment(7, 901, "one\r\ntwo\rthree\r\n\r\nfour\r\n"));
+    let item = "github:octo/hello#7";
+    let bytes = || recorders.of_item(item).iter().map(|agent| text(&agent.bytes)).collect::<String>();
+    eventually(|| bytes().split_once("four").is_some_and(|(_, rest)| rest.contains('\r'))).expect("it arrives");
+    let agents = recorders.of_item(item);
+    let pastes = agents[0].pastes().unwrap_or_else(|wrong| panic!("{wrong}"));
+    assert_eq!((agents.len(), pastes.len()), (1, 2), "the task and the plain comment: {pastes:?}");
+    assert!(pastes[1].text.contains("\none\ntwo\nthree\n\nfour\n"), "{:?}", pastes[1].text);
+    assert!(pastes.iter().all(|paste| !paste.text.contains('\r')), "a bare return inside a paste");
+    assert_eq!(bytes().matches('\r').count(), 2, "each is submitted once");
+}
+
+/// KW-05: what the product itself posted does nothing, though its author and a keyword in it are valid; a person with the
+/// same account is heard.
+#[test]
+fn kw_05_own_words_do_nothing_and_the_same_account_is_heard() {
+    let host = idle_host("");
+    let recorders = Recorders::of(&host);
+    host.ok(&["start"]);
+    // The mark, from a comment that the product really posted.
+    let ticket = host.item(&["auto"]);
+    host.say(&ticket, "octo-admin", "the-loop:start-execution");
+    host.wait_for(1, |record| is(record, "session.announced"));
+    let thread: Value = serde_json::from_str(&host.ok(&["items", "show", &ticket, "--format", "json"])).unwrap();
+    let posted = thread["thread"].as_array().unwrap().last().unwrap()["body"].as_str().unwrap().to_owned();
+    let mark = posted.trim_end().lines().last().unwrap();
+    let address = listener(&host);
+    let send = |id: &str, payload: &Value| {
+        assert_eq!(post(&address, "issue_comment", id, SECRET, payload.to_string().as_bytes()), 202);
+    };
+    let item = "github:octo/hello#7";
+    send("start", &fixture("WH-01/payload.json"));
+    host.wait_for(1, |record| is(record, "session.spawned") && record["work_item"] == *item);
+    let mut own = fixture("KW-05/self.json");
+    let body = own["comment"]["body"].as_str().unwrap();
+    let (words, _) = body.rsplit_once('\n').unwrap();
+    own["comment"]["body"] = format!("{words}\n{mark}").into();
+    send("self", &own);
+    // And the whole of what it posted, back from GitHub.
+    send("echo", &comment(7, 902, &posted));
+    host.wait_for(2, |record| {
+        is(record, "routing.dropped") && record["reason"] == "self-comment" && record["actor"] == "octo-admin"
+    });
+    let commands = |command: &str| {
+        host.count(|record| {
+            is(record, "control.command") && record["command"] == *command && record["work_item"] == *item
+        })
+    };
+    assert_eq!((commands("pause"), commands("stop")), (0, 0));
+    send("human", &fixture("KW-05/human-same-account.json"));
+    host.wait_for(1, |record| is(record, "control.command") && record["effect"] == "paused");
+    // Its task may have been on its way when it was paused.
+    let agents = recorders.of_item(item).into_iter();
+    let pastes: Vec<_> = agents.flat_map(|agent| agent.pastes().unwrap_or_else(|wrong| panic!("{wrong}"))).collect();
+    assert!(pastes.len() <= 1, "nothing but the task: {pastes:?}");
 }
 
 #[test]

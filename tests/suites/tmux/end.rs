@@ -1,6 +1,7 @@
 //! Ending agents (TMX-5), and what the launcher keeps of it.
 
 use std::{
+    cell::RefCell,
     collections::BTreeMap,
     fs,
     time::{Duration, Instant},
@@ -15,7 +16,7 @@ use the_loop_plugin_api::{
     runner::{CaptureOptions, Terminated},
 };
 
-use crate::rig::{RECORDER, Rig, Session, is_gone, termination, wait_for};
+use crate::rig::{RECORDER, Rig, Session, is_gone, poll_until, termination, wait_for};
 
 #[tokio::test]
 async fn tmx_5_an_agent_ends_gracefully_and_its_screen_stays() {
@@ -163,13 +164,13 @@ async fn tmx_7_the_launcher_hands_on_a_polite_signal() {
 }
 
 async fn wait_until(rig: &Rig, session: &Session<'_>, wanted: Liveness) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
+    let seen = RefCell::new(None);
+    let what = || format!("{:?} instead of {wanted:?}", seen.borrow());
+    poll_until(what, async || {
         let found = rig.runner().probe(session.name(), Some(&session.handle)).await;
-        if found == wanted {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{found:?} instead of {wanted:?}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+        let is_so = found == wanted;
+        seen.replace(Some(found));
+        is_so.then_some(())
+    })
+    .await;
 }

@@ -1,6 +1,6 @@
 //! The runner's own gates (DEL-5).
 
-use std::{collections::BTreeMap, fs, time::Duration};
+use std::{cell::RefCell, collections::BTreeMap, fs, time::Duration};
 
 use the_loop_plugin_api::{
     Runner as _,
@@ -9,7 +9,7 @@ use the_loop_plugin_api::{
 
 use crate::{
     clients::Client,
-    rig::{Gate, Rig, Session, pasted, wait_for},
+    rig::{Gate, Rig, Session, pasted, poll_until, wait_for},
 };
 
 const SCREEN: Readiness = Readiness::Screen { quiet_for: Duration::from_secs(1) };
@@ -177,33 +177,36 @@ async fn del_5_another_program_in_the_foreground_holds() {
     let handle = rig.runner().spawn(&rig.order_of("loop-a", argv, env, &out)).await.unwrap();
     let session = Session { rig: &rig, handle, out };
     session.wait_for_file("mark").await;
-    let held = wait_for_outcome(&session, DeliveryOutcome::Held(HoldReason::NotForeground)).await;
-    assert!(held, "it never was the sleeping program's terminal");
+    // It becomes the sleeping program's terminal.
+    wait_for_outcome(&session, DeliveryOutcome::Held(HoldReason::NotForeground)).await;
 }
 
-async fn wait_for_outcome(session: &Session<'_>, wanted: DeliveryOutcome) -> bool {
-    for _ in 0..200 {
+async fn wait_for_outcome(session: &Session<'_>, wanted: DeliveryOutcome) {
+    let seen = RefCell::new(None);
+    let what = || format!("{:?} instead of {wanted:?}", seen.borrow());
+    poll_until(what, async || {
         // A gate of the harness's that is shut: nothing is delivered whatever the runner's own gates say.
         let outcome = session.deliver_when("text", SCREEN, Gate::says([Err(HoldReason::Paused)])).await;
-        if outcome == wanted {
-            return true;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    false
+        let is_so = outcome == wanted;
+        seen.replace(Some(outcome));
+        is_so.then_some(())
+    })
+    .await;
 }
 
 /// Delivers as the host does: again, as long as it is held.
 async fn until_delivered(session: &Session<'_>, text: &str, readiness: Readiness) {
-    let deadline = std::time::Instant::now() + Duration::from_secs(20);
-    loop {
-        match session.deliver_when(text, readiness, Gate::open()).await {
-            DeliveryOutcome::Delivered => return,
+    let held_for = RefCell::new(None);
+    poll_until(
+        || format!("held for {:?}", held_for.borrow()),
+        async || match session.deliver_when(text, readiness, Gate::open()).await {
+            DeliveryOutcome::Delivered => Some(()),
             DeliveryOutcome::Held(reason) => {
-                assert!(std::time::Instant::now() < deadline, "held for {reason:?}");
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                held_for.replace(Some(reason));
+                None
             }
             other => panic!("{other:?}"),
-        }
-    }
+        },
+    )
+    .await;
 }

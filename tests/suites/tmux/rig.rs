@@ -32,16 +32,27 @@ pub(crate) fn key() -> &'static HostKey {
     KEY.get_or_init(|| claim().expect("only the rig claims the registry").key)
 }
 
-/// Waits for a fact, with a deadline.
-pub(crate) async fn wait_for<T>(what: &str, mut fact: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_secs(20);
+/// How long a fact may take to show up, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Between two looks at a fact.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+/// Looks at a fact until it is so. Fails with `what` once patience ends; `what` is asked then, so it may tell what was seen
+/// instead.
+pub(crate) async fn poll_until<T>(what: impl Fn() -> String, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
     loop {
-        if let Some(found) = fact() {
+        if let Some(found) = look().await {
             return found;
         }
-        assert!(Instant::now() < deadline, "{what} did not come about");
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert!(Instant::now() < deadline, "{}", what());
+        tokio::time::sleep(BETWEEN_LOOKS).await; // poll interval, with a deadline around it
     }
+}
+
+/// Waits for a fact that can be had at once.
+pub(crate) async fn wait_for<T>(what: &str, mut fact: impl FnMut() -> Option<T>) -> T {
+    poll_until(|| format!("{what} did not come about"), async || fact()).await
 }
 
 /// The test's world.

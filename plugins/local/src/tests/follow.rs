@@ -169,7 +169,7 @@ async fn ght_4_a_torn_line_is_waited_for_and_garbage_costs_itself_alone() -> any
         .iter()
         .filter_map(|event| match &event.content {
             Content::Comment { comment, .. } => Some(comment.body.as_str()),
-            Content::Item { .. } | Content::Ping => None,
+            Content::Item { .. } | Content::Check { .. } | Content::Moved { .. } | Content::Ping => None,
         })
         .collect();
     assert_eq!(bodies, ["the second", "the third"]);
