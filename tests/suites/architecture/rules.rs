@@ -41,15 +41,15 @@ fn is_tag(tag: &str) -> bool {
 /// `crate::binary::path::of::test` for any other test binary.
 fn runners_list() -> BTreeSet<String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    // What is set for a test is none of the build's: a build script that watches it would run again, and the binaries of
-    // tests that run meanwhile would be linked anew under their feet.
-    let of_this_test = env::vars_os().map(|(name, _)| name).filter(|name| {
-        let name = name.to_string_lossy();
-        name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") || name.starts_with("NEXTEST")
-    });
     let mut listing = Command::new(cargo);
-    for name in of_this_test {
-        listing.env_remove(name);
+    // The list is the whole one, whatever this run was restricted to. And what is set for a test is none of the build's: a
+    // build script that watches it would run again, and the binaries of tests that run meanwhile would be linked anew
+    // under their feet.
+    for (name, _) in env::vars_os() {
+        let of_this_test = ["CARGO_PKG_", "CARGO_MANIFEST_", "NEXTEST"];
+        if of_this_test.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
+            listing.env_remove(name);
+        }
     }
     let listing = listing
         .args(["nextest", "list", "--workspace", "--offline", "--locked", "--message-format", "json"])
