@@ -20,5 +20,6 @@ pub mod plugins;
 pub mod service;
 pub mod sessions;
 pub mod state;
+pub mod workspace;
 
 pub use service::{OpenOptions, TheLoop};

@@ -127,6 +127,8 @@ pub enum Act {
     Reset {
         /// Which.
         item: Item,
+        /// Remove a checkout although work in it would be lost.
+        discard_work: bool,
     },
     /// Put an answer into the item's session, if it runs: nothing is started for it (RPL-2).
     Reply {
@@ -205,6 +207,8 @@ pub enum Reason {
     NoSession,
     /// There is nothing to resume.
     NothingToResume,
+    /// Work would be lost that is nowhere else (SES-5).
+    WouldLoseWork,
     /// Two different commands in one comment.
     Ambiguous,
     /// Routing is switched off.
@@ -233,6 +237,7 @@ impl Reason {
             Self::SessionPaused => "session-paused",
             Self::NoSession => "no-session",
             Self::NothingToResume => "nothing-to-resume",
+            Self::WouldLoseWork => "would-lose-work",
             Self::Ambiguous => "ambiguous",
             Self::RoutingDisabled => "routing-disabled",
             Self::NothingToDo => "nothing-to-do",

@@ -132,6 +132,8 @@ pub enum OperatorAct {
     Reset {
         /// Which.
         item: WorkItemRef,
+        /// Remove a checkout although work in it would be lost.
+        discard_work: bool,
     },
     /// Put an answer into a session that runs (RPL-1).
     Reply {
@@ -169,7 +171,7 @@ impl OperatorAct {
             Self::Command { item, .. }
             | Self::LinkPullRequest { item, .. }
             | Self::Close { item, .. }
-            | Self::Reset { item }
+            | Self::Reset { item, .. }
             | Self::Reply { item, .. } => item,
             Self::Register(registration) => &registration.item,
         }

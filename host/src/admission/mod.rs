@@ -275,7 +275,7 @@ impl Admission {
                 Act::Bind { item, through, closed: false }
             }
             OperatorAct::Close { keep_terminal, .. } => Act::Close { item, keep_terminal },
-            OperatorAct::Reset { .. } => Act::Reset { item },
+            OperatorAct::Reset { discard_work, .. } => Act::Reset { item, discard_work },
             OperatorAct::Reply { text, comment, .. } => match steps::reply(&item.reference, &standing) {
                 Ok(()) => Act::Reply { item, text, comment },
                 Err((reason, text)) => {
@@ -335,7 +335,7 @@ fn act_item(act: &Act) -> &Item {
         | Act::Bind { item, .. }
         | Act::End { item }
         | Act::Close { item, .. }
-        | Act::Reset { item }
+        | Act::Reset { item, .. }
         | Act::Reply { item, .. } => item,
         // Only an operator's call registers, and that path records by itself.
         Act::Register(_) => unreachable!("no event registers a session"),

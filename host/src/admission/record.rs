@@ -103,6 +103,7 @@ pub(super) fn ended(log: &EventLog, event: &InboundEvent, ended: &Ended) {
         | Reason::SessionPaused
         | Reason::AlreadyProcessed
         | Reason::NothingToResume
+        | Reason::WouldLoseWork
         | Reason::NoSession
         | Reason::NothingToDo => {
             Event::new(EventType::DispatchDropped).with_some("work_item", item).with("reason", ended.reason)

@@ -55,7 +55,9 @@ pub(super) async fn control(
     body: Body,
 ) -> Result<Json<ControlAnswer>, ApiError> {
     let comment = body.flag("comment")?.unwrap_or(true);
-    Ok(Json(host.control(caller.surface, &caller.actor, body.text("ref")?, body.text("verb")?, comment).await?))
+    let discard_work = body.flag("discardWork")?.unwrap_or(false);
+    let (reference, verb) = (body.text("ref")?, body.text("verb")?);
+    Ok(Json(host.control(caller.surface, &caller.actor, reference, verb, comment, discard_work).await?))
 }
 
 #[utoipa::path(
@@ -148,8 +150,12 @@ pub(super) async fn link_pr(State(host): State<TheLoop>, caller: Caller, body: B
 pub(super) async fn reset(State(host): State<TheLoop>, caller: Caller, body: Body) -> Result<Json<Value>, ApiError> {
     let reference = body.text("ref")?;
     let dry = body.flag("dryRun")?.unwrap_or(false);
-    let removed =
-        if dry { host.reset_preview(reference)? } else { host.reset(caller.surface, &caller.actor, reference).await? };
+    let discard_work = body.flag("discardWork")?.unwrap_or(false);
+    let removed = if dry {
+        host.reset_preview(reference).await?
+    } else {
+        host.reset(caller.surface, &caller.actor, reference, discard_work).await?
+    };
     let text = reset_text(reference, &removed, dry);
     Ok(Json(
         json!({"workItem": reference, "removed": removed, "exitCode": 0, "messages": [{"stream": "stdout", "text": text}]}),
@@ -158,6 +164,7 @@ pub(super) async fn reset(State(host): State<TheLoop>, caller: Caller, body: Bod
 
 /// A command.
 #[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "read by the document alone")]
 struct ControlBody {
     /// The item's ref.
@@ -168,6 +175,9 @@ struct ControlBody {
     /// Post the keyword to the ticket.
     #[schema(default = true)]
     comment: Option<bool>,
+    /// Let a cleanup remove a checkout that holds work which is nowhere else.
+    #[schema(default = false)]
+    discard_work: Option<bool>,
 }
 
 /// An answer.
@@ -242,4 +252,7 @@ struct ResetBody {
     /// Say what would be removed, and remove nothing.
     #[schema(default = false)]
     dry_run: Option<bool>,
+    /// Remove a checkout although it holds work that is nowhere else.
+    #[schema(default = false)]
+    discard_work: Option<bool>,
 }

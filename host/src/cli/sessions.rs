@@ -85,9 +85,15 @@ enum Verb {
     /// End the harness and keep the conversation
     #[command(after_help = "Example:\n  the-loop sessions stop --work-item github:octo/repo#15")]
     Stop(Command),
-    /// End it and remove terminal and local record
+    /// End it and remove terminal, checkout and local record
     #[command(after_help = "Example:\n  the-loop sessions cleanup --work-item github:octo/repo#15")]
-    Cleanup(Command),
+    Cleanup {
+        #[command(flatten)]
+        command: Command,
+        /// Remove the checkout although it holds work that is nowhere else
+        #[arg(long)]
+        discard_work: bool,
+    },
     /// Answer a session that runs; nothing is started for it
     #[command(after_help = "Example:\n  the-loop sessions reply --work-item github:octo/repo#15 --text 'Descending.'")]
     Reply {
@@ -159,6 +165,9 @@ enum Verb {
         /// Say what would be removed, and remove nothing
         #[arg(long)]
         dry_run: bool,
+        /// Remove checkouts although they hold work that is nowhere else
+        #[arg(long)]
+        discard_work: bool,
     },
 }
 
@@ -186,11 +195,13 @@ pub(super) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
                 output::one(format, &row, lines)?;
             }
             Verb::Attach { item, read_only } => return attach(context, &item.work_item.to_string(), read_only),
-            Verb::Start(command) => return control(&client, "start", &command).await,
-            Verb::Pause(command) => return control(&client, "pause", &command).await,
-            Verb::Resume(command) => return control(&client, "resume", &command).await,
-            Verb::Stop(command) => return control(&client, "stop", &command).await,
-            Verb::Cleanup(command) => return control(&client, "cleanup", &command).await,
+            Verb::Start(command) => return control(&client, "start", &command, false).await,
+            Verb::Pause(command) => return control(&client, "pause", &command, false).await,
+            Verb::Resume(command) => return control(&client, "resume", &command, false).await,
+            Verb::Stop(command) => return control(&client, "stop", &command, false).await,
+            Verb::Cleanup { command, discard_work } => {
+                return control(&client, "cleanup", &command, discard_work).await;
+            }
             Verb::Register { item, harness, conversation, cwd, force } => {
                 let cwd = context.options.cwd.join(cwd);
                 let body = json!({"ref": item.work_item, "harness": harness, "harnessSessionId": conversation, "cwd": cwd, "force": force});
@@ -219,25 +230,35 @@ pub(super) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
                 told(&answer)?;
                 return Ok(code(&answer));
             }
-            Verb::Reset { work_item, all: _, dry_run } => reset(context, &client, work_item, dry_run).await?,
+            Verb::Reset { work_item, all: _, dry_run, discard_work } => {
+                reset(context, &client, work_item, How { dry_run, discard_work }).await?;
+            }
         }
         Ok(ExitCode::SUCCESS)
     })
 }
 
-async fn control(client: &Client, verb: &str, command: &Command) -> Result<ExitCode, CliError> {
-    let body = json!({"ref": command.item.work_item, "verb": verb, "comment": !command.no_comment});
+async fn control(client: &Client, verb: &str, command: &Command, discard_work: bool) -> Result<ExitCode, CliError> {
+    let comment = !command.no_comment;
+    let body = json!({"ref": command.item.work_item, "verb": verb, "comment": comment, "discardWork": discard_work});
     let answer = client.post("/api/v1/sessions/control", &body).await?;
     told(&answer)?;
     Ok(code(&answer))
 }
 
+/// How a reset is done.
+#[derive(Clone, Copy)]
+struct How {
+    dry_run: bool,
+    discard_work: bool,
+}
+
 /// Through the service where one runs, and in process where none does (CLI-3). Every item, if none is named.
-async fn reset(context: &Context, client: &Client, item: Option<WorkItemRef>, dry_run: bool) -> Result<(), CliError> {
+async fn reset(context: &Context, client: &Client, item: Option<WorkItemRef>, how: How) -> Result<(), CliError> {
     if InstanceLock::state(&client.root().join("local/service.pid")) == LockState::Free {
         let host = TheLoop::open(context.options.clone()).await?;
         let actor = client.actor().to_owned();
-        return host.alone(|host| reset_here(host, actor, item, dry_run)).await?;
+        return host.alone(|host| reset_here(host, actor, item, how)).await?;
     }
     let refs = match item {
         Some(item) => vec![item.to_string()],
@@ -250,12 +271,13 @@ async fn reset(context: &Context, client: &Client, item: Option<WorkItemRef>, dr
         }
     };
     for reference in &refs {
-        told(&client.post("/api/v1/sessions/reset", &json!({"ref": reference, "dryRun": dry_run})).await?)?;
+        let body = json!({"ref": reference, "dryRun": how.dry_run, "discardWork": how.discard_work});
+        told(&client.post("/api/v1/sessions/reset", &body).await?)?;
     }
     said_if_none(&refs)
 }
 
-async fn reset_here(host: TheLoop, actor: String, item: Option<WorkItemRef>, dry_run: bool) -> Result<(), CliError> {
+async fn reset_here(host: TheLoop, actor: String, item: Option<WorkItemRef>, how: How) -> Result<(), CliError> {
     let refs = match item {
         Some(item) => vec![item.to_string()],
         None => {
@@ -265,11 +287,11 @@ async fn reset_here(host: TheLoop, actor: String, item: Option<WorkItemRef>, dry
         }
     };
     for reference in &refs {
-        let removed = match dry_run {
-            true => host.reset_preview(reference),
-            false => host.reset(Surface::Cli, &actor, reference).await,
+        let removed = match how.dry_run {
+            true => host.reset_preview(reference).await,
+            false => host.reset(Surface::Cli, &actor, reference, how.discard_work).await,
         };
-        say(reset_text(reference, &removed.map_err(chained)?, dry_run))?;
+        say(reset_text(reference, &removed.map_err(chained)?, how.dry_run))?;
     }
     said_if_none(&refs)
 }

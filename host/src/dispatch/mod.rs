@@ -230,7 +230,7 @@ fn item_of(act: &Act) -> &WorkItemRef {
         | Act::Bind { item, .. }
         | Act::End { item }
         | Act::Close { item, .. }
-        | Act::Reset { item }
+        | Act::Reset { item, .. }
         | Act::Reply { item, .. } => &item.reference,
         Act::Register(registration) => &registration.item,
     }

@@ -31,6 +31,7 @@ use crate::{
     plugins::{Linked, Plugins, PluginsError, Surroundings},
     sessions::{core::Core, registry::Registry, signals::Signals},
     state::{SessionRecord, SessionStatus, StateError, StateRoot, Store},
+    workspace::Turns,
 };
 
 /// How many receipts whoever waits for one may be behind before the database is asked instead.
@@ -254,6 +255,7 @@ impl TheLoop {
             signals: Signals::default(),
             board: Arc::default(),
             settled: broadcast::channel(SETTLED).0,
+            turns: Turns::default(),
             waiting: std::sync::Mutex::default(),
         });
         Ok(Self {

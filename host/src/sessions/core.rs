@@ -18,6 +18,7 @@ use crate::{
     eventlog::{Event, EventLog, EventType, Level},
     plugins::Plugins,
     state::StateRoot,
+    workspace::Turns,
 };
 
 /// What every session's task shares.
@@ -52,6 +53,8 @@ pub struct Core {
     pub(crate) board: Arc<Board>,
     /// Receipts as they are written, for whoever waits for one.
     pub(crate) settled: broadcast::Sender<(DeliveryId, Receipt)>,
+    /// Whose turn it is with a repository's clone.
+    pub(crate) turns: Turns,
     /// How many jobs and texts wait, by item.
     pub(crate) waiting: Mutex<HashMap<WorkItemRef, usize>>,
 }

@@ -7,7 +7,7 @@ use the_loop_plugin_api::{
     runner::{RunnerError, Terminated},
 };
 
-use super::core::Core;
+use super::{checkouts, core::Core};
 use crate::{
     admission::admitted::Provenance,
     dispatch::Effect,
@@ -50,13 +50,19 @@ pub(crate) async fn close(
             .with("tmux_target", &record.tmux_target)
             .with_some("reason", reason),
     );
+    checkouts::closed(core, item, reason).await;
     Ok(true)
 }
 
 /// Ends a session and removes what this machine holds of it; the portable record stays.
-pub(crate) async fn cleanup(core: &Arc<Core>, item: &WorkItemRef, provenance: &Provenance) -> Result<Effect, String> {
+pub(crate) async fn cleanup(
+    core: &Arc<Core>,
+    item: &WorkItemRef,
+    discard_work: bool,
+    provenance: &Provenance,
+) -> Result<Effect, String> {
     let Some(record) = core.registry.session(item) else { return Ok(Effect::Noop) };
-    let (removed, was_live) = remove(core, &record).await?;
+    let (removed, was_live) = remove(core, &record, discard_work).await?;
     core.log.emit(
         Event::new(EventType::SessionCleaned)
             .with("work_item", item)
@@ -72,12 +78,13 @@ pub(crate) async fn cleanup(core: &Arc<Core>, item: &WorkItemRef, provenance: &P
 pub(crate) async fn reset(
     core: &Arc<Core>,
     item: &WorkItemRef,
+    discard_work: bool,
     provenance: &Provenance,
 ) -> Result<Vec<String>, String> {
     let mut removed = Vec::new();
     let mut was_live = false;
     if let Some(record) = core.registry.session(item) {
-        let (of_session, live) = remove(core, &record).await?;
+        let (of_session, live) = remove(core, &record, discard_work).await?;
         removed.extend(of_session);
         was_live = live;
     }
@@ -97,12 +104,24 @@ pub(crate) async fn reset(
     Ok(removed)
 }
 
-async fn remove(core: &Arc<Core>, record: &SessionRecord) -> Result<(Vec<String>, bool), String> {
+/// What this machine holds of a session. Work that was done while it was being ended is found here: the session is then
+/// stopped, and nothing more is removed.
+async fn remove(core: &Arc<Core>, record: &SessionRecord, discard_work: bool) -> Result<(Vec<String>, bool), String> {
     let was_live = live(core, &record.reference).is_some();
     let mut removed = Vec::new();
     if record.runner.is_some() {
         end_process(core, record, false).await?;
         removed.push(format!("terminal session {}", record.tmux_target));
+    }
+    match checkouts::remove(core, &record.reference, discard_work).await {
+        Ok(checkout) => removed.extend(checkout),
+        Err(text) => {
+            if was_live {
+                let stopped = |record: &mut SessionRecord| record.status = SessionStatus::Stopped;
+                core.registry.change(&record.reference, stopped).await.map_err(|error| error.to_string())?;
+            }
+            return Err(text);
+        }
     }
     core.registry.forget_session(&record.reference).await.map_err(|error| error.to_string())?;
     removed.push("session record".to_owned());

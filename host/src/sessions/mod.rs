@@ -3,6 +3,7 @@
 pub(crate) mod actor;
 pub(crate) mod answers;
 pub(crate) mod binding;
+pub(crate) mod checkouts;
 pub mod core;
 pub(crate) mod deliver;
 pub mod deliveries;
@@ -11,6 +12,7 @@ pub(crate) mod end;
 pub mod operations;
 pub(crate) mod prompt;
 pub mod reconcile;
+pub(crate) mod register;
 pub mod registry;
 pub mod reply;
 pub(crate) mod retries;

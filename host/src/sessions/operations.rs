@@ -11,7 +11,7 @@ use the_loop_plugin_api::{
     work_item::RefError,
 };
 
-use super::{deliver, signals};
+use super::{checkouts, deliver, signals};
 use crate::{
     TheLoop,
     admission::{
@@ -227,7 +227,7 @@ impl TheLoop {
         Ok(runner.attach(&record.tmux_target, record.status == SessionStatus::Closed))
     }
 
-    /// One of the five commands (CTL-10).
+    /// One of the five commands (CTL-10). `discard_work` lets a cleanup lose what is in the item's checkout alone (SES-5).
     ///
     /// # Errors
     /// When the ref or the verb is malformed, or the command is refused or fails.
@@ -238,10 +238,11 @@ impl TheLoop {
         reference: &str,
         verb: &str,
         comment: bool,
+        discard_work: bool,
     ) -> Result<ControlAnswer, OperationError> {
         let item: WorkItemRef = reference.parse()?;
         let command: Command = verb.parse()?;
-        let act = OperatorAct::Command { command, item: item.clone(), comment, discard_work: false };
+        let act = OperatorAct::Command { command, item: item.clone(), comment, discard_work };
         match self.call(surface, actor, act).await? {
             Outcome::Command { effect, .. } => {
                 let target = self.core.registry.session(&item).map(|record| record.tmux_target).unwrap_or_default();
@@ -327,28 +328,40 @@ impl TheLoop {
         }
     }
 
-    /// Forgets what this machine knows of an item; says what was removed.
+    /// Forgets what this machine knows of an item; says what was removed. `discard_work` lets it lose what is in the item's
+    /// checkout alone (SES-5).
     ///
     /// # Errors
     /// When the ref is malformed or the process could not be ended.
-    pub async fn reset(&self, surface: Surface, actor: &str, reference: &str) -> Result<Vec<String>, OperationError> {
+    pub async fn reset(
+        &self,
+        surface: Surface,
+        actor: &str,
+        reference: &str,
+        discard_work: bool,
+    ) -> Result<Vec<String>, OperationError> {
         let item: WorkItemRef = reference.parse()?;
-        match self.call(surface, actor, OperatorAct::Reset { item }).await? {
+        match self.call(surface, actor, OperatorAct::Reset { item, discard_work }).await? {
             Outcome::Reset { removed } => Ok(removed),
             other => Err(unexpected(&other)),
         }
     }
 
-    /// What a reset would remove.
+    /// What a reset would remove, and what of it is work that is nowhere else.
     ///
     /// # Errors
     /// When the ref is malformed.
-    pub fn reset_preview(&self, reference: &str) -> Result<Vec<String>, OperationError> {
+    pub async fn reset_preview(&self, reference: &str) -> Result<Vec<String>, OperationError> {
         let item: WorkItemRef = reference.parse()?;
         let mut found = Vec::new();
         if let Some(record) = self.core.registry.session(&item) {
             if record.runner.is_some() {
                 found.push(format!("terminal session {}", record.tmux_target));
+            }
+            if let Some(checkout) = &record.checkout {
+                found.push(format!("checkout {}", checkout.path.display()));
+                let loss = checkouts::at_stake(&self.core, &item).await.unwrap_or_default();
+                found.extend(loss.lines().iter().map(|line| format!("only with --discard-work, {line}")));
             }
             found.push("session record".to_owned());
         }

@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use the_loop_plugin_api::{RunnerHandle, SessionKey, runner::Occupant};
 
-use super::{answers, core::Core, deliver, registry::Phase, spawn};
+use super::{answers, checkouts, core::Core, deliver, registry::Phase, spawn};
 use crate::{
     admission::{Admission, Command, HostAct, Inbound},
     db::{DeliveryFilter, DeliveryRow, Receipt},
@@ -16,6 +16,7 @@ use crate::{
 
 /// Takes up what an earlier process left.
 pub async fn take_up(core: &Arc<Core>, admission: &Admission, dispatch: &Dispatch) {
+    checkouts::sweep(core).await;
     let starting: Vec<SessionRecord> =
         core.registry.sessions().into_iter().filter(|record| record.status == SessionStatus::Starting).collect();
     if !starting.is_empty() {

@@ -276,6 +276,7 @@ pub fn fresh_record(item: &Item, harness: &str, cwd: std::path::PathBuf, now: Ti
         harness: harness.to_owned(),
         harness_session_id: None,
         cwd,
+        checkout: None,
         status: SessionStatus::Starting,
         tmux_target: SessionKey::work_item(item.reference.clone()).terminal_name(),
         runner: None,

@@ -15,6 +15,7 @@ use the_loop_plugin_api::{
 use tokio::time::Instant;
 
 use super::{
+    checkouts::{self, Place},
     core::Core,
     deliver, early, prompt,
     registry::fresh_record,
@@ -24,7 +25,7 @@ use super::{
     ticket,
 };
 use crate::{
-    admission::{admitted::Provenance, inbound::Registration},
+    admission::admitted::Provenance,
     config::BypassPolicy,
     db::{DeliveryRow, NewDelivery, Receipt},
     eventlog::{Event, EventType, Level},
@@ -47,7 +48,7 @@ pub(crate) struct NotStarted {
 }
 
 impl NotStarted {
-    fn for_good(text: impl Into<String>) -> Self {
+    pub(super) fn for_good(text: impl Into<String>) -> Self {
         Self { text: text.into(), for_good: true }
     }
 }
@@ -151,16 +152,13 @@ async fn bring_up(
 ) -> Result<Started, NotStarted> {
     let loaded = core.config.current();
     let routing = &loaded.config.routing;
-    let kept = recorded.filter(|record| record.status != SessionStatus::Closed);
-    let (name, cwd) = match &kept {
-        Some(record) => (record.harness.clone(), record.cwd.clone()),
-        None => (routing.default_harness.clone(), loaded.spawn_workdir()),
-    };
+    let kept = recorded.as_ref().filter(|record| record.status != SessionStatus::Closed);
+    let name = kept.as_ref().map_or_else(|| routing.default_harness.clone(), |record| record.harness.clone());
     let harness = core.harness(&name).ok_or_else(|| NotStarted::for_good(not_linked(&name)))?;
     let (_, runner) =
         core.runner().ok_or_else(|| NotStarted::for_good("no runner is linked; `the-loop plugins` lists what is"))?;
+    let place = checkouts::place(core, item, recorded.as_ref()).await?;
     let resume = kept
-        .as_ref()
         .and_then(|record| record.harness_session_id.clone())
         .filter(|_| routing.tmux.resume_on_respawn && harness.capabilities().resume);
     if let Some(id) = resume {
@@ -170,7 +168,7 @@ async fn bring_up(
             &name,
             &*harness,
             &*runner,
-            &cwd,
+            &place,
             Conversation::Resume { id: id.clone() },
             kept.is_none(),
             provenance,
@@ -191,10 +189,10 @@ async fn bring_up(
     }
     let id = IncarnationId::generate();
     let conversation = Conversation::New { id: conversation_id(id) };
-    spawn_once(core, item, &name, &*harness, &*runner, &cwd, conversation, kept.is_none(), provenance).await
+    spawn_once(core, item, &name, &*harness, &*runner, &place, conversation, kept.is_none(), provenance).await
 }
 
-fn not_linked(harness: &str) -> String {
+pub(super) fn not_linked(harness: &str) -> String {
     format!("no harness named {harness:?} is linked; `the-loop plugins` lists those that are")
 }
 
@@ -216,13 +214,14 @@ async fn spawn_once(
     harness_name: &str,
     harness: &dyn Harness,
     runner: &dyn Runner,
-    cwd: &Path,
+    place: &Place,
     conversation: Conversation,
     first: bool,
     provenance: Option<&Provenance>,
 ) -> Result<Started, NotStarted> {
     // The semaphore is closed by nobody; were it, the host would be stopping.
     let _permit = core.permits.acquire().await.map_err(|_| "the host is stopping")?;
+    let cwd = place.cwd.as_path();
     if !tokio::fs::metadata(cwd).await.is_ok_and(|meta| meta.is_dir()) {
         return Err(
             format!("the folder {} does not exist; make it or change routing.spawnWorkdir", cwd.display()).into()
@@ -263,6 +262,7 @@ async fn spawn_once(
         record.status = SessionStatus::Starting;
         record.harness = harness_name.to_owned();
         record.cwd = cwd.to_owned();
+        record.checkout.clone_from(&place.checkout);
         record.harness_session_id.clone_from(&plan.conversation);
         record.tmux_target.clone_from(&target);
         record.incarnation = Some(incarnation);
@@ -475,62 +475,4 @@ fn resume_failed(core: &Core, item: &WorkItemRef, harness: &str, conversation: &
             .with("error", error)
             .level(Level::Warning),
     );
-}
-
-/// Takes over a conversation that was started elsewhere; its process is brought up by the next text for it.
-pub(crate) async fn register(core: &Arc<Core>, registration: Registration) -> Result<(), String> {
-    let Registration { item, harness, conversation, cwd, force } = registration;
-    let Some(program) = core.harness(&harness) else {
-        return Err(not_linked(&harness));
-    };
-    if !tokio::fs::metadata(&cwd).await.is_ok_and(|meta| meta.is_dir()) {
-        return Err(format!("the folder {} does not exist", cwd.display()));
-    }
-    // The harness itself says whether the id is one of its own, before anything is recorded (TMX-6).
-    let trial = LaunchRequest {
-        session: SessionKey::work_item(item.clone()),
-        incarnation: IncarnationId::generate(),
-        cwd: cwd.clone(),
-        args: Vec::new(),
-        conversation: Conversation::Resume { id: conversation.clone() },
-        prompt: String::new(),
-        surroundings: Surroundings::default(),
-    };
-    program.launch(&trial).map_err(|error| error.to_string())?;
-    if running(core, core.registry.session(&item).as_ref()).await? {
-        return Err(format!(
-            "{item} has a session that runs; stop or close it before another conversation is registered"
-        ));
-    }
-    let taken = core
-        .registry
-        .session(&item)
-        .filter(|record| record.status != SessionStatus::Closed && record.harness_session_id.is_some());
-    if let Some(record) = taken.filter(|_| !force) {
-        return Err(format!(
-            "{item} has a session already ({}); pass force to replace it, or close it first",
-            record.tmux_target
-        ));
-    }
-    let known = core.registry.item(&item);
-    let now = core.clock.now();
-    let change = |record: &mut SessionRecord| {
-        record.harness.clone_from(&harness);
-        record.harness_session_id = Some(conversation.clone());
-        record.cwd.clone_from(&cwd);
-        record.status = SessionStatus::Active;
-        record.tmux_target = SessionKey::work_item(item.clone()).terminal_name();
-    };
-    core.registry
-        .update(&item, || fresh_record(&known, &harness, cwd.clone(), now), change)
-        .await
-        .map_err(|error| error.to_string())?;
-    core.log.emit(
-        Event::new(EventType::SessionRegistered)
-            .with("work_item", &item)
-            .with("harness", &harness)
-            .with("harness_session_id", &conversation)
-            .with("cwd", &cwd),
-    );
-    Ok(())
 }

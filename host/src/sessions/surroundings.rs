@@ -26,21 +26,37 @@ pub(super) async fn make_ready(
         return Ok(());
     }
     let root = &loaded.config.routing.workspace.root;
-    let whole = trust.scope == TrustScope::WorkspaceRoot && !root.as_os_str().is_empty();
-    let folder = if whole { loaded.resolve(root) } else { cwd.to_owned() };
-    match harness.prepare(&folder, &base_environment(core)).await {
+    let root = Some(root).filter(|root| !root.as_os_str().is_empty()).map(|root| loaded.resolve(root));
+    // A session that works elsewhere is not made ready by trust in the workspace.
+    let root = root.filter(|root| trust.scope == TrustScope::WorkspaceRoot && cwd.starts_with(root));
+    // An agent need not let trust in a folder above a repository count in it, so the folder itself is named too.
+    for folder in root.into_iter().chain([cwd.to_owned()]) {
+        make_folder_ready(core, item, harness_name, harness, &folder).await?;
+    }
+    Ok(())
+}
+
+async fn make_folder_ready(
+    core: &Core,
+    item: &Item,
+    harness_name: &str,
+    harness: &dyn Harness,
+    folder: &Path,
+) -> Result<(), String> {
+    let told = |kind| {
+        let event = Event::new(kind).with("work_item", &item.reference);
+        event.with("harness", harness_name).with("cwd", folder)
+    };
+    match harness.prepare(folder, &base_environment(core)).await {
         Ok(prepared) if prepared.applied.is_empty() => Ok(()),
         Ok(prepared) => {
-            let event = Event::new(EventType::WorkspaceTrusted).with("work_item", &item.reference);
-            let event = event.with("harness", harness_name).with("cwd", folder).with("applied", &prepared.applied);
-            core.log.emit(event);
+            core.log.emit(told(EventType::WorkspaceTrusted).with("applied", &prepared.applied));
             Ok(())
         }
         Err(error) => {
-            let event = Event::new(EventType::WorkspaceTrustFailed).with("work_item", &item.reference);
-            let event = event.with("harness", harness_name).with("cwd", folder).with("error", error.to_string());
-            core.log.emit(event.level(Level::Error));
-            Err(error.to_string())
+            let error = error.to_string();
+            core.log.emit(told(EventType::WorkspaceTrustFailed).with("error", &error).level(Level::Error));
+            Err(error)
         }
     }
 }

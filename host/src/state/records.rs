@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use the_loop_plugin_api::{IncarnationId, RunnerHandle, WorkItemRef};
 
 use super::store::Record;
+use crate::config::WorkspaceStrategy;
 
 /// How many of the upstream's delivery ids a session record remembers.
 pub const RECENT_DELIVERIES: usize = 20;
@@ -37,6 +38,9 @@ pub struct SessionRecord {
     pub harness_session_id: Option<String>,
     /// The folder it works in.
     pub cwd: PathBuf,
+    /// Its own checkout, where it has one (WSP-1).
+    #[serde(default)]
+    pub checkout: Option<CheckoutRecord>,
     /// How far it is (SES-3).
     pub status: SessionStatus,
     /// The name of its terminal session, as people type it.
@@ -70,6 +74,18 @@ pub struct SessionRecord {
     /// Fields of another version.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+/// A work item's own checkout (WSP-1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckoutRecord {
+    /// How it was made.
+    pub strategy: WorkspaceStrategy,
+    /// Its folder.
+    pub path: PathBuf,
+    /// The branch that it was made with; empty where it was found on none.
+    pub branch: String,
 }
 
 /// How far a session is (SES-3).

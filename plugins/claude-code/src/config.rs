@@ -75,8 +75,10 @@ fn apply(
     }
     let projects = config.entry("projects").or_insert_with(|| Map::new().into());
     let projects = projects.as_object_mut().ok_or_else(|| odd("projects"))?;
-    // Trust is inherited by what lies below.
-    let trusted = folder.ancestors().any(|above| {
+    // Trust is inherited by what lies below, but not by a repository from what lies above it.
+    let repository = folder.ancestors().find(|above| above.join(".git").exists());
+    let mut counting = folder.ancestors().take_while(|above| repository.is_none_or(|top| above.starts_with(top)));
+    let trusted = counting.any(|above| {
         projects.get(&above.display().to_string()).is_some_and(|project| project["hasTrustDialogAccepted"] == true)
     });
     if !trusted {
@@ -149,6 +151,9 @@ mod tests {
         let trusted = json!({"hasCompletedOnboarding": true, "projects": {above: {"hasTrustDialogAccepted": true}}});
         fs::write(&file, trusted.to_string()).unwrap();
         assert!(merge(&file, &work, None).unwrap().is_empty(), "trust is inherited");
+        fs::write(work.join(".git"), "gitdir: elsewhere").unwrap();
+        assert_eq!(merge(&file, &work, None).unwrap().len(), 1, "but not by a repository");
+        fs::remove_file(work.join(".git")).unwrap();
         let refused = json!({"hasCompletedOnboarding": true, "projects": {"/": {"hasTrustDialogAccepted": true}},
             "customApiKeyResponses": {"rejected": ["abcdefghijklmnopqrst"]}});
         fs::write(&file, refused.to_string()).unwrap();

@@ -1,6 +1,6 @@
 //! Claude Code at work: its task, what it is told later, and the dialog at which a return would approve.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use serde_json::Value;
 
@@ -25,6 +25,21 @@ fn har_1_har_4_claude_code_has_its_task_without_a_dialog_and_every_comment_once(
     session.wait(&item, "receipts", || session.receipts(&item) == ["answered", "answered"]);
     assert_eq!(session.told(&item, "[the-loop] work item"), 1);
     assert_eq!(session.said(&item).len(), 3, "{:#?}", session.said(&item));
+}
+
+#[test]
+fn wsp_1_har_4_claude_code_works_in_each_items_checkout_without_a_dialog() {
+    let Some(session) = Session::in_checkouts() else { return };
+    for title in ["Sort the list", "Sort it again"] {
+        let item = session.started(title);
+        session.wait_state(&item, "idle");
+        let pid = *session.pids().last().unwrap();
+        let own = fs::read_to_string(session.claude_folder().join(format!("sessions/{pid}.json"))).unwrap();
+        let own: Value = serde_json::from_str(&own).unwrap();
+        let folder = Path::new(own["cwd"].as_str().unwrap());
+        assert!(folder.join("list.txt").is_file(), "{own}");
+        assert!(folder.ends_with(Path::new("checkouts").join(item.replace([':', '/', '#'], "-"))), "{own}");
+    }
 }
 
 #[test]

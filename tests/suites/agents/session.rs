@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -9,7 +10,7 @@ use std::{
 use serde_json::Value;
 use the_loop_tests::model::Model;
 
-use crate::rig::{Host, clean, eventually, is, program, text};
+use crate::rig::{Host, clean, eventually, is, program, remote, text};
 
 /// No real one: the model takes any.
 const KEY: &str = "sk-ant-api03-0000000000-0000000000-0000000000";
@@ -49,15 +50,27 @@ impl Session {
     /// With the real program; `None` where it is not installed.
     pub(crate) fn new() -> Option<Self> {
         let real = claude_code()?;
-        Some(Self::with(|link| std::os::unix::fs::symlink(&real, link).unwrap()))
+        Some(Self::with(|link| symlink(&real, link).unwrap()))
+    }
+
+    /// The same where each item has a checkout of its own.
+    pub(crate) fn in_checkouts() -> Option<Self> {
+        let real = claude_code()?;
+        let routing = "workspace: {root: ./checkouts}";
+        Some(Self::made(routing, |link| symlink(&real, link).unwrap()))
     }
 
     /// With whatever `install` puts at the path where `claude` is looked up.
     pub(crate) fn with(install: impl FnOnce(&Path)) -> Self {
+        Self::made("", install)
+    }
+
+    fn made(routing: &str, install: impl FnOnce(&Path)) -> Self {
         let model = Model::start().unwrap();
         let names: Vec<&str> = QUIET.iter().map(|(name, _)| *name).collect();
         let passed = format!("env: {{sessionPassthrough: [ANTHROPIC_BASE_URL, {}]}}", names.join(", "));
-        let mut host = Host::new("", &passed);
+        let mut host = Host::new(routing, &passed);
+        remote(&host);
         let config = fs::read_to_string(host.config()).unwrap();
         let config = config.replace("defaultHarness: shell", "defaultHarness: claude");
         fs::write(host.config(), config.replace("resumeProbeSeconds: 1", "resumeProbeSeconds: 4")).unwrap();

@@ -18,3 +18,4 @@ mod rig;
 mod screen;
 mod webhook;
 mod wire;
+mod workspaces;

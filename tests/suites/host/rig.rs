@@ -237,6 +237,34 @@ impl Drop for Host {
     }
 }
 
+/// Git as the operator has it, with GitHub's address pointing at a folder of this test.
+pub(crate) fn git(host: &Host, folder: &Path, args: &[&str]) -> String {
+    let mut command = Command::new("git");
+    let output = clean(&mut command, host.folder.path()).arg("-C").arg(folder).args(args).output().unwrap();
+    assert!(output.status.success(), "git {args:?}: {}", text(&output.stderr));
+    text(&output.stdout).trim().to_owned()
+}
+
+/// Makes `octo/hello` a repository with one commit.
+pub(crate) fn remote(host: &Host) {
+    let home = host.folder.path();
+    let config = format!(
+        "[user]\n name = Ada\n email = ada@example.org\n[init]\n defaultBranch = main\n[url \"{}/remotes/\"]\n insteadOf = https://github.com/\n",
+        home.display()
+    );
+    fs::write(home.join(".gitconfig"), config).unwrap();
+    let bare = home.join("remotes/octo/hello.git");
+    fs::create_dir_all(&bare).unwrap();
+    git(host, &bare, &["init", "--quiet", "--bare"]);
+    let ada = home.join("ada");
+    fs::create_dir(&ada).unwrap();
+    git(host, &ada, &["init", "--quiet"]);
+    fs::write(ada.join("list.txt"), "one\n").unwrap();
+    git(host, &ada, &["add", "list.txt"]);
+    git(host, &ada, &["commit", "--quiet", "-m", "begin"]);
+    git(host, &ada, &["push", "--quiet", "https://github.com/octo/hello.git", "main"]);
+}
+
 pub(crate) fn is(record: &Value, kind: &str) -> bool {
     record["event"] == *kind
 }

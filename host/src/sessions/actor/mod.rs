@@ -11,9 +11,9 @@ use tokio::{
 };
 
 use super::{
-    answers, binding,
+    answers, binding, checkouts,
     core::Core,
-    deliver, end, prompt,
+    deliver, end, prompt, register,
     registry::Phase,
     retries::Spawning,
     spawn,
@@ -29,6 +29,7 @@ use crate::{
     dispatch::{Effect, Outcome},
     eventlog::{Event, EventType},
     state::{ControlRecord, SessionStatus},
+    workspace::Loss,
 };
 
 /// An admitted act in an item's queue.
@@ -161,7 +162,7 @@ impl Actor {
             self.core.settle_event(event, ok, word).await;
         }
         let mood = match &outcome {
-            Outcome::Failed { .. } => Mood::Error,
+            Outcome::Failed { .. } | Outcome::Refused { .. } => Mood::Error,
             _ => Mood::Started,
         };
         if let Some(done) = done {
@@ -174,7 +175,9 @@ impl Actor {
 
     async fn act(&mut self, act: Act, provenance: &Provenance) -> Outcome {
         match act {
-            Act::Command { command, item, announce, .. } => self.command(command, &item, announce, provenance).await,
+            Act::Command { command, item, announce, discard_work } => {
+                self.command(command, &item, announce, discard_work, provenance).await
+            }
             Act::Spawn { item } => {
                 self.start(&item, provenance).await.map_or_else(failed, |effect| outcome(Command::Start, effect))
             }
@@ -196,12 +199,15 @@ impl Actor {
             Act::Reply { item, text, comment } => self.reply(&item.reference, text, comment, provenance).await,
             Act::End { item } => self.close(&item, provenance, None, Some("issue-closed")).await,
             Act::Close { item, keep_terminal } => self.close(&item, provenance, keep_terminal, None).await,
-            Act::Register(registration) => match spawn::register(&self.core, registration).await {
+            Act::Register(registration) => match register::register(&self.core, registration).await {
                 Ok(()) => Outcome::Registered,
                 Err(text) => failed(text),
             },
-            Act::Reset { item } => {
-                let outcome = match end::reset(&self.core, &item.reference, provenance).await {
+            Act::Reset { item, discard_work } => {
+                if let Some(loss) = self.at_stake(discard_work).await {
+                    return would_lose(&self.item, &loss);
+                }
+                let outcome = match end::reset(&self.core, &item.reference, discard_work, provenance).await {
                     Ok(removed) => Outcome::Reset { removed },
                     Err(text) => failed(text),
                 };
@@ -214,7 +220,20 @@ impl Actor {
 
     /// One of the five (CTL-11). The record is written before the effect, so that a crash between them leaves what was
     /// asked for; a start or resume reaches this place only when it was admitted (CTL-9).
-    async fn command(&mut self, command: Command, item: &Item, announce: bool, provenance: &Provenance) -> Outcome {
+    async fn command(
+        &mut self,
+        command: Command,
+        item: &Item,
+        announce: bool,
+        discard_work: bool,
+        provenance: &Provenance,
+    ) -> Outcome {
+        if command == Command::Cleanup
+            && let Some(loss) = self.at_stake(discard_work).await
+        {
+            checkouts::refuse(&self.core, &self.item, &loss, provenance);
+            return would_lose(&self.item, &loss);
+        }
         let intended = match command {
             Command::Start | Command::Resume => Phase::Live,
             Command::Pause => Phase::Paused,
@@ -239,7 +258,7 @@ impl Actor {
                 Command::Pause => self.set_status(SessionStatus::Active, SessionStatus::Paused, Effect::Paused).await,
                 Command::Resume => self.set_status(SessionStatus::Paused, SessionStatus::Active, Effect::Resumed).await,
                 Command::Stop => end::stop(&self.core, &self.item).await,
-                Command::Cleanup => end::cleanup(&self.core, &self.item, provenance).await,
+                Command::Cleanup => end::cleanup(&self.core, &self.item, discard_work, provenance).await,
             },
         };
         if command != Command::Start || done.is_ok() {
@@ -272,6 +291,16 @@ impl Actor {
             }
             Err(text) => failed(text),
         }
+    }
+
+    /// What a removal would lose, unless it may be lost. The removal is then not what is intended any more.
+    async fn at_stake(&self, discard_work: bool) -> Option<Loss> {
+        if discard_work {
+            return None;
+        }
+        let loss = checkouts::at_stake(&self.core, &self.item).await?;
+        self.core.registry.settle(&self.item, Phase::None);
+        Some(loss)
     }
 
     fn announce(&self, command: Command, provenance: &Provenance, seq: Option<u64>) {
@@ -465,4 +494,8 @@ fn outcome(command: Command, effect: Effect) -> Outcome {
 
 fn failed(text: String) -> Outcome {
     Outcome::Failed { text }
+}
+
+fn would_lose(item: &WorkItemRef, loss: &Loss) -> Outcome {
+    Outcome::Refused { reason: Reason::WouldLoseWork, text: Some(checkouts::would_lose(item, loss)) }
 }

@@ -24,6 +24,7 @@ fn session(number: u64) -> SessionRecord {
         harness: "shell".to_owned(),
         harness_session_id: None,
         cwd: "/work".into(),
+        checkout: None,
         status: SessionStatus::Active,
         tmux_target: format!("loop-github-octo-hello-{number}"),
         runner: None,
