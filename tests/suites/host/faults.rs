@@ -339,3 +339,21 @@ fn tmx_6_a_conversation_that_cannot_be_one_is_refused_before_it_is_recorded() {
     host.ok(&["sessions", "close", "--work-item", &item]);
     assert_eq!(register("0123456789ab", "work"), Some(0));
 }
+
+#[test]
+fn tmx_6_a_tmux_that_was_ended_is_started_again_for_the_next_text() {
+    let host = Host::new("", "");
+    host.ok(&["start"]);
+    let item = host.item(&["auto"]);
+    host.started(&item);
+    let conversation = host.conversation(&item);
+    // The server goes with its last session.
+    for (times, ended) in [(1, "kill-session"), (2, "kill-server")] {
+        host.tmux(&[ended]);
+        let said = format!("{ended}, and still there?");
+        host.say(&item, "octo-admin", &said);
+        let told = || host.prompts(&conversation).iter().filter(|prompt| prompt.to_string().contains(&said)).count();
+        eventually(|| told() == 1).expect("it is delivered");
+        assert_eq!(host.count(|record| is(record, "session.respawned")), times);
+    }
+}
