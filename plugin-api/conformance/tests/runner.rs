@@ -215,7 +215,7 @@ impl Runner for Pipes {
             if self.own(handle, Session::dead).unwrap_or(true) {
                 return Ok(Terminated::Gracefully);
             }
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await; // poll interval, with a deadline around it
         }
         let _gone_already = kill(pid, Signal::SIGKILL);
         Ok(Terminated::Forced)

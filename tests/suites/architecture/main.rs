@@ -4,6 +4,7 @@ mod dependencies;
 mod manifests;
 mod rules;
 mod suites;
+mod surfaces;
 
 use std::path::{Path, PathBuf};
 

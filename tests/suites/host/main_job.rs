@@ -1,6 +1,6 @@
 //! The main job over the built binary: commands, order, pause, and every named moment at which the host may die.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fs, os::unix::fs::PermissionsExt};
 
 use the_loop::drills::POINTS;
 
@@ -93,6 +93,42 @@ fn ses_1_texts_reach_the_agent_once_and_in_order_while_the_host_is_killed() {
     assert_eq!(receipts("uncertain"), 0);
     // What the host had no time to tell the log before it died is told at the next start.
     host.wait_for(21, |record| is(record, "delivery.delivered"));
+}
+
+#[test]
+fn arc_8_a_stop_amid_a_burst_finishes_or_keeps_what_was_taken_in() {
+    let mut host = Host::new("", "");
+    // A terminal that takes its time, so that the stop comes while a text is on its way and others wait.
+    let bin = host.folder.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    fs::write(bin.join("tmux"), "#!/bin/sh\nsleep 0.1\nPATH=\"${PATH#*:}\" exec tmux \"$@\"\n").unwrap();
+    fs::set_permissions(bin.join("tmux"), fs::Permissions::from_mode(0o755)).unwrap();
+    host.set_env("PATH", Some(&format!("{}:{}", bin.display(), std::env::var("PATH").unwrap())));
+    host.ok(&["start"]);
+    let item = host.item(&["auto"]);
+    host.started(&item);
+    let conversation = host.conversation(&item);
+    for number in 0..12 {
+        host.say(&item, "octo-admin", &format!("amid {number:02}."));
+    }
+    host.ok(&["stop"]);
+    let newest = host.records().pop().expect("the log has records");
+    assert!(is(&newest, "server.stopped"), "nothing is told after the end: {newest}");
+    let of_all = |receipts: &str| -> i64 {
+        let db = rusqlite::Connection::open(host.state().join("local/host.db")).unwrap();
+        db.query_row(&format!("SELECT count(*) FROM deliveries WHERE receipt IN ({receipts})"), [], |row| row.get(0))
+            .unwrap()
+    };
+    assert_eq!(of_all("'uncertain'"), 0, "a stop, unlike a kill, leaves no text in doubt");
+    assert!(of_all("'queued', 'held'") > 0, "some still wait: the stop came amid them");
+    assert_eq!(host.terminals().len(), 1, "the agent lives on");
+    host.ok(&["start"]);
+    eventually(|| host.prompts(&conversation).len() >= 13).expect("what was not delivered is after the start");
+    eventually(|| of_all("'queued'") == 0).expect("every text is settled");
+    let texts = host.prompts(&conversation).into_iter().filter_map(|entry| entry["text"].as_str().map(str::to_owned));
+    let found: Vec<String> =
+        texts.filter_map(|text| text.lines().find(|line| line.starts_with("amid ")).map(str::to_owned)).collect();
+    assert_eq!(found, (0..12).map(|number| format!("amid {number:02}.")).collect::<Vec<_>>());
 }
 
 /// REL-2, in its short form: the host dies at every named moment; after the restart nothing accepted is lost, nothing acts
