@@ -14,6 +14,7 @@ pub mod demo;
 pub mod dispatch;
 pub mod drills;
 pub mod eventlog;
+pub mod fanout;
 pub mod hooks;
 pub mod launcher;
 pub mod plugins;

@@ -64,6 +64,12 @@ pub enum PluginsError {
     },
 }
 
+/// The host's authority over plugins, for a test of what only the host can make.
+#[cfg(test)]
+pub(crate) fn key() -> Result<&'static HostKey, ClaimError> {
+    claimed().map(|claim| &claim.key)
+}
+
 /// The config fragments of the linked plugins, for the schema.
 ///
 /// # Errors

@@ -12,7 +12,11 @@ pub trait Channel: Send + Sync {
     /// Whether the config asks for it.
     fn enabled(&self) -> bool;
 
-    /// Opens a conversation for a session.
+    /// Whether its config asks for events of this type, such as `session.awaiting_input`, to be posted.
+    fn subscribes(&self, event_type: &str) -> bool;
+
+    /// Opens a conversation for a session with its first message. Opening with one message key twice opens one
+    /// conversation, and gives it both times: the host may have died before it had noted the answer down.
     ///
     /// # Errors
     /// When it could not be opened. A channel's failure never changes what the host does otherwise.

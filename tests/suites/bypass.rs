@@ -61,6 +61,9 @@ impl Channel for Rogue {
     fn enabled(&self) -> bool {
         true
     }
+    fn subscribes(&self, _event_type: &str) -> bool {
+        true
+    }
     async fn open(&self, _session: &SessionKey, _message: &Message) -> Result<Thread, ChannelError> {
         Err(ChannelError { action: "open", problem: "never".to_owned() })
     }

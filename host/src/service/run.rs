@@ -21,7 +21,7 @@ use crate::{
     admission::policy::Policy,
     api,
     eventlog::{Event, EventType, Level},
-    hooks,
+    fanout, hooks,
     sessions::reconcile,
     state::{InstanceLock, LockError, SocketFolders, StateError, durable},
 };
@@ -127,6 +127,7 @@ impl TheLoop {
             serving.spawn(async move { tracker.run().await });
         }
         ingress::start(&core, &self.ingress, &core.stop, &serving).await;
+        serving.spawn(fanout::run(Arc::clone(&core), core.stop.clone()));
         self.announce(api_address);
         // Answered only from here on, so that whoever gets an answer sees a host that is up; callers before wait.
         if let Some(Bound { listener, boundary, .. }) = bound {

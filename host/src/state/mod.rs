@@ -22,7 +22,8 @@ pub use aside::{SetAside, set_aside};
 pub use layout::{LAYOUT_VERSION, StateRoot, keep_out_of_git};
 pub use lock::{InstanceLock, LockError, LockState};
 pub use records::{
-    CheckoutRecord, ControlRecord, PortableRecord, PullRequestRecord, RECENT_DELIVERIES, SessionRecord, SessionStatus,
+    ChannelRecord, CheckoutRecord, ControlRecord, PortableRecord, PullRequestRecord, RECENT_DELIVERIES, SessionRecord,
+    SessionStatus,
 };
 pub use socket::{SocketFolders, find_socket};
 pub use store::{Damaged, LoadedAll, Problem, Record, Store};

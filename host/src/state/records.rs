@@ -3,12 +3,12 @@
 //! Fields that this version does not know are kept in `other` and written back, so that an older host does not lose what a
 //! newer one noted down under the same version.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use the_loop_plugin_api::{IncarnationId, RunnerHandle, WorkItemRef};
+use the_loop_plugin_api::{IncarnationId, RunnerHandle, WorkItemRef, channel::Thread};
 
 use super::store::Record;
 use crate::config::WorkspaceStrategy;
@@ -203,6 +203,47 @@ impl Record for PortableRecord {
 
     fn name(&self) -> String {
         self.reference.slug()
+    }
+}
+
+/// What a channel was given: `channels/<name>.json`. Subjects are work items' refs, or `standing:<name>`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChannelRecord {
+    /// The record's format.
+    pub version: u32,
+    /// The channel's name.
+    pub channel: String,
+    /// The conversation of each subject (SLK-2).
+    #[serde(default)]
+    pub threads: BTreeMap<String, Thread>,
+    /// The question of each subject that was posted last (ASK-6).
+    #[serde(default)]
+    pub posted: BTreeMap<String, String>,
+    /// Fields of a newer version.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+impl ChannelRecord {
+    /// The record of a channel that was given nothing yet.
+    #[must_use]
+    pub fn new(channel: &str) -> Self {
+        Self {
+            version: Self::VERSION,
+            channel: channel.to_owned(),
+            threads: BTreeMap::new(),
+            posted: BTreeMap::new(),
+            other: Map::new(),
+        }
+    }
+}
+
+impl Record for ChannelRecord {
+    const VERSION: u32 = 1;
+
+    fn name(&self) -> String {
+        self.channel.clone()
     }
 }
 

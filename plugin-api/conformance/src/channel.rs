@@ -1,4 +1,4 @@
-//! The suite for a [`Channel`] (ARC-4, ARC-8, SEC-4).
+//! The suite for a [`Channel`] (ARC-4, ARC-8, ASK-6, SEC-4).
 
 use std::sync::Arc;
 
@@ -27,13 +27,19 @@ pub trait Surface: Send + Sync {
     async fn say(&self, thread: &Thread, text: &str);
 }
 
-/// Runs the suite against the registered channel `name`, which the config of `bench` enables.
+/// Runs the suite against the registered channel `name`, which the config of `bench` enables and subscribes to
+/// questions.
 pub async fn check(kit: &Kit, name: &str, bench: &Bench, surface: &dyn Surface) -> Report {
     let mut report = Report::new(format!("channel {name}"));
     let Some(channel) = descriptor::build(kit, &kit.claim().channels, name, bench, &mut report) else {
         return report;
     };
     report.must("ARC-4", "be enabled by its config", when(channel.enabled(), || "it says that it is not".to_owned()));
+    report.must(
+        "ASK-6",
+        "subscribe to questions, as its config does",
+        when(channel.subscribes("session.awaiting_input"), || "it says that it does not".to_owned()),
+    );
     describes_itself(&*channel, bench, &mut report).await;
     if let Some(thread) = posts(kit, &*channel, surface, &mut report).await {
         listens(channel, &thread, bench, surface, &mut report).await;
@@ -74,6 +80,12 @@ async fn posts(kit: &Kit, channel: &dyn Channel, surface: &dyn Surface, report: 
         }
     };
     report.must("ARC-4", "open a conversation", Ok(()));
+    let again = channel.open(&session, &message("open", "the opening")).await;
+    report.must(
+        "ASK-6",
+        "open one conversation, however often one message opens it",
+        again.map_err(|error| error.to_string()).and_then(|again| same(&again, &thread)),
+    );
     let mut posted = Ok(());
     for (key, text) in [("one", "first"), ("two", "second"), ("one", "first"), ("two", "second")] {
         posted = posted.and(channel.post(&thread, &message(key, text)).await.map_err(|error| error.to_string()));

@@ -221,8 +221,14 @@ impl Channel for Wall {
         true
     }
 
+    fn subscribes(&self, event_type: &str) -> bool {
+        event_type == "session.awaiting_input"
+    }
+
     async fn open(&self, _session: &SessionKey, message: &Message) -> Result<Thread, ChannelError> {
-        let thread = Thread { place: "wall".to_owned(), id: "1".to_owned() };
+        let opened = held(&self.1).len();
+        let id = if self.0.has("opens twice") { opened.to_string() } else { "1".to_owned() };
+        let thread = Thread { place: "wall".to_owned(), id };
         self.post(&thread, message).await.map(|()| thread)
     }
 
@@ -326,6 +332,7 @@ async fn har_8_each_fault_of_a_looking_source_is_found_under_its_rule() {
 async fn har_8_each_fault_of_a_channel_is_found_under_its_rule() {
     for (fault, rules) in [
         ("posts twice", ["REL-1"]),
+        ("opens twice", ["ASK-6"]),
         ("claims to be a webhook", ["ARC-4"]),
         ("is not well", ["SEC-4"]),
         ("shows its token", ["SEC-4"]),
