@@ -15,6 +15,7 @@ use anyhow::{Context as _, bail};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
+use the_loop_tests::github::{FakeGithub, TOKEN};
 
 const SECRET: &str = "bench-secret";
 const SOCKET: &str = "the-loop-bench";
@@ -160,9 +161,11 @@ impl Host {
             let mark = format!("reply-{number:04}.");
             let from = fs::metadata(&bytes)?.len();
             let at = Instant::now();
-            reply(api, &mark)?;
+            // The answer says what became of the text, and so comes after it.
+            let answer = reply(api, &mark)?;
             seen(&bytes, from, &mark)?;
             replies.push(micros(at));
+            answered(answer)?;
             seen(&bytes, from, "\r")?;
             let from = fs::metadata(&bytes)?.len();
             let at = Instant::now();
@@ -170,45 +173,69 @@ impl Host {
             seen(&bytes, from, "\r")?;
             reply_floor.push(micros(at));
         }
-        let (asks, hooks, nothing) = self.beside_the_service()?;
+        let (hooks, nothing) = self.hooks()?;
+        let (asks, posts) = self.asks()?;
         Ok(vec![
-            Figure { tag: "PRF-2", what: "the-loop hook (us), beside /bin/true", ours: hooks, floor: nothing.clone() },
-            Figure { tag: "PRF-3", what: "the-loop ask, local tracker (us)", ours: asks, floor: nothing },
+            Figure { tag: "PRF-2", what: "the-loop hook (us), beside /bin/true", ours: hooks, floor: nothing },
+            Figure { tag: "PRF-3", what: "the-loop ask (us), beside one POST by curl", ours: asks, floor: posts },
             Figure { tag: "PRF-6", what: "reply to text in the pane (us)", ours: replies, floor: reply_floor },
             Figure { tag: "PRF-5", what: "signed POST to text in the pane (us)", ours, floor },
             Figure { tag: "PRF-12", what: "resident memory, idle (kB)", ours: vec![idle], floor: Vec::new() },
         ])
     }
 
-    /// What an agent runs inside its session: a question and a hook, each beside a program that does nothing.
-    fn beside_the_service(&self) -> anyhow::Result<(Vec<f64>, Vec<f64>, Vec<f64>)> {
-        let item = self.run(&["items", "new", "--repo", "octo/bench", "--title", "Bench"])?;
+    /// PRF-2: what an agent's hook runs, beside a program that does nothing.
+    fn hooks(&self) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
         let incarnation = the_loop_plugin_api::IncarnationId::generate().to_string();
-        let environment = [
-            ("THE_LOOP_CLI_CONFIG", self.folder.join("config.yaml").display().to_string()),
-            ("THE_LOOP_STATE_ROOT", self.folder.join("state").display().to_string()),
-            ("THE_LOOP_WORK_ITEM", item.trim().to_owned()),
-            ("THE_LOOP_INCARNATION", incarnation),
-        ];
-        let run = |program: &Path, arguments: &[&str], input: &str| -> anyhow::Result<f64> {
-            let at = Instant::now();
-            let mut command = Command::new(program);
-            command.args(arguments).envs(environment.iter().map(|(name, value)| (name, value)));
-            let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
-            // A program that reads nothing may be gone already.
-            let _ = child.stdin.take().context("no input")?.write_all(input.as_bytes());
-            if !child.wait()?.success() {
-                bail!("{} {arguments:?} failed", program.display());
-            }
-            Ok(micros(at))
-        };
-        let (mut asks, mut hooks, mut nothing) = (Vec::new(), Vec::new(), Vec::new());
-        for number in 0..120 {
-            asks.push(run(&self.program, &["ask", "--question", &format!("question {number}?")], "")?);
-            hooks.push(run(&self.program, &["hook"], "{\"hook_event_name\": \"Stop\"}")?);
-            nothing.push(run(Path::new("/bin/true"), &[], "")?);
+        let state = self.folder.join("state").display().to_string();
+        let environment = [("THE_LOOP_STATE_ROOT", state.as_str()), ("THE_LOOP_INCARNATION", &incarnation)];
+        let (mut hooks, mut nothing) = (Vec::new(), Vec::new());
+        for _ in 0..120 {
+            hooks.push(timed(&self.program, &["hook"], &environment, "{\"hook_event_name\": \"Stop\"}")?);
+            nothing.push(timed(Path::new("/bin/true"), &[], &environment, "")?);
         }
-        Ok((asks, hooks, nothing))
+        Ok((hooks, nothing))
+    }
+
+    /// PRF-3: an agent's question on a ticket of a GitHub on loopback, beside one POST of a comment to the same server.
+    fn asks(&self) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
+        let github = FakeGithub::start();
+        github.item(1, &[], None);
+        let config = self.folder.join("ask.yaml").display().to_string();
+        let tracker = format!(
+            "integrations: {{github: {{api: {{baseUrl: \"{}\", tokenEnv: BENCH_TOKEN, writeIntervalMilliseconds: 1}}}}}}\n",
+            github.base()
+        );
+        fs::write(&config, fs::read_to_string(self.folder.join("config.yaml"))? + &tracker)?;
+        let environment = [
+            ("THE_LOOP_CLI_CONFIG", config.as_str()),
+            ("THE_LOOP_WORK_ITEM", "github:octo/hello#1"),
+            ("BENCH_TOKEN", TOKEN),
+        ];
+        let (url, bearer) =
+            (format!("{}/repos/octo/hello/issues/1/comments", github.base()), format!("Authorization: Bearer {TOKEN}"));
+        let posting = [
+            "--silent",
+            "--show-error",
+            "--fail",
+            "--output",
+            "/dev/null",
+            "--header",
+            &bearer,
+            "--data",
+            "{\"body\": \"?\"}",
+            &url,
+        ];
+        let (mut asks, mut posts) = (Vec::new(), Vec::new());
+        for number in 0..120 {
+            asks.push(timed(&self.program, &["ask", "--question", &format!("question {number}?")], &environment, "")?);
+            posts.push(timed(Path::new("curl"), &posting, &environment, "")?);
+        }
+        let arrived = github.comments(1).len();
+        if arrived != 240 {
+            bail!("{arrived} of 240 comments are on the ticket");
+        }
+        Ok((asks, posts))
     }
 
     fn run(&self, arguments: &[&str]) -> anyhow::Result<String> {
@@ -230,6 +257,20 @@ impl Host {
         let _ = self.run(&["stop"]);
         let _ = Command::new("tmux").args(["-L", SOCKET, "kill-server"]).stderr(Stdio::null()).status();
     }
+}
+
+/// How long a program takes from its start to its end, given `input`.
+fn timed(program: &Path, arguments: &[&str], environment: &[(&str, &str)], input: &str) -> anyhow::Result<f64> {
+    let at = Instant::now();
+    let mut command = Command::new(program);
+    command.args(arguments).envs(environment.iter().copied());
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+    // A program that reads nothing may be gone already.
+    let _ = child.stdin.take().context("no input")?.write_all(input.as_bytes());
+    if !child.wait()?.success() {
+        bail!("{} {arguments:?} failed", program.display());
+    }
+    Ok(micros(at))
 }
 
 fn text(path: &Path) -> String {
@@ -325,7 +366,7 @@ fn post(address: &str, number: u32, body: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn reply(address: &str, text: &str) -> anyhow::Result<()> {
+fn reply(address: &str, text: &str) -> anyhow::Result<TcpStream> {
     let body = json!({"ref": "github:octo/bench#1", "text": text, "comment": false}).to_string();
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
@@ -334,6 +375,10 @@ fn reply(address: &str, text: &str) -> anyhow::Result<()> {
         body.len()
     );
     stream.write_all(request.as_bytes())?;
+    Ok(stream)
+}
+
+fn answered(mut stream: TcpStream) -> anyhow::Result<()> {
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     if !answer.starts_with("HTTP/1.1 200") {
