@@ -13,7 +13,7 @@ use crate::{TheLoop, db::Receipt, sessions::deliveries::DeliveryView};
     params(
         ("target" = Option<String>, Query, description = "Only those for this session: a work item's ref"),
         ("receipt" = Option<Receipt>, Query, description = "Only those that are so far"),
-        ("limit" = Option<u32>, Query, description = "The newest so many; 50 if left out"),
+        ("limit" = Option<u64>, Query, description = "The newest so many; 50 if left out"),
     ),
     responses((status = 200, description = "The newest texts for sessions, newest first", body = Vec<DeliveryView>), Refused)
 )]

@@ -24,7 +24,7 @@ use crate::{
         ("level" = Option<String>, Query, description = "Only of this level: debug, info, warning, error"),
         ("since" = Option<String>, Query, description = "At or after: an instant, or 2h; without zone it is UTC"),
         ("until" = Option<String>, Query, description = "At or before"),
-        ("limit" = Option<u32>, Query, description = "The newest so many; 50 if left out"),
+        ("limit" = Option<u64>, Query, description = "The newest so many; 50 if left out"),
     ),
     responses((status = 200, description = "The newest records that match, oldest first", body = Vec<Object>), Refused)
 )]

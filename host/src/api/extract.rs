@@ -131,7 +131,8 @@ impl Body {
     }
 
     pub(super) fn text_or(&self, name: &'static str, default: &'static str) -> Result<&str, ApiError> {
-        if self.0.contains_key(name) { self.text(name) } else { Ok(default) }
+        // A client that writes what it leaves out as null means the same.
+        if self.0.get(name).is_none_or(Value::is_null) { Ok(default) } else { self.text(name) }
     }
 
     pub(super) fn flag(&self, name: &'static str) -> Result<Option<bool>, ApiError> {

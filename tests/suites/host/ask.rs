@@ -14,7 +14,7 @@ use the_loop::admission::steps::MARKER;
 use crate::rig::{Host, clean, eventually, is, program, text};
 
 /// One request to the API over TCP, as an existing client sends it.
-fn http(host: &Host, method: &str, path: &str, body: &Value) -> (u16, Value) {
+pub(crate) fn http(host: &Host, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let file = fs::read_to_string(host.state().join("local/service.json")).unwrap();
     let address = serde_json::from_str::<Value>(&file).unwrap()["address"].as_str().unwrap().to_owned();
     let body = if body.is_null() { String::new() } else { body.to_string() };

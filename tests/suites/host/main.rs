@@ -8,6 +8,7 @@ mod claude;
 mod cli;
 mod demo;
 mod disk;
+mod documented;
 mod drill;
 mod faults;
 mod github;
