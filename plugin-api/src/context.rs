@@ -90,9 +90,19 @@ pub enum NoteOutcome {
 }
 
 /// Reads the secrets that a plugin's own config names. Values are read at call time and never kept (SEC-4).
+#[async_trait]
 pub trait SecretSource: Send + Sync {
     /// The value of the environment variable `name`, if it is set and not empty.
     fn read(&self, name: &str) -> Option<SecretString>;
+
+    /// What `program` prints when it is run with `arguments`; `None` where there is no such program.
+    ///
+    /// # Errors
+    /// When it cannot be run, does not end soon, or fails: in words, without what it printed.
+    async fn ask(&self, program: &str, arguments: &[&str]) -> Result<Option<SecretString>, String> {
+        let _ = (program, arguments);
+        Ok(None)
+    }
 }
 
 /// What a plugin is built with, and all that it gets.
@@ -170,7 +180,19 @@ impl PluginContext {
     /// The value of an environment variable that a `…Env` key of the plugin's own config names; any other is refused.
     #[must_use]
     pub fn secret(&self, variable: &str) -> Option<SecretString> {
-        names_secret(&self.config, variable).then(|| self.secrets.read(variable)).flatten()
+        names(&self.config, "Env", variable).then(|| self.secrets.read(variable)).flatten()
+    }
+
+    /// What a program that a `binary` key of the plugin's own config names prints as its secret, such as a command-line tool
+    /// that is logged in; any other program is refused. `None` where there is no such program. The host runs it.
+    ///
+    /// # Errors
+    /// When it fails: in words, without what it printed.
+    pub async fn secret_of_program(&self, program: &str, arguments: &[&str]) -> Result<Option<SecretString>, String> {
+        if !names(&self.config, "binary", program) {
+            return Ok(None);
+        }
+        self.secrets.ask(program, arguments).await
     }
 
     /// Time.
@@ -186,19 +208,19 @@ impl PluginContext {
     }
 }
 
-/// Whether a `…Env` key anywhere in `config` names `variable`.
-fn names_secret(config: &serde_json::Value, variable: &str) -> bool {
+/// Whether a key anywhere in `config` that ends with `suffix` has `value`, alone or among several.
+fn names(config: &serde_json::Value, suffix: &str, value: &str) -> bool {
     match config {
-        serde_json::Value::Object(map) => map.iter().any(|(key, value)| {
-            let named = key.ends_with("Env")
-                && match value {
-                    serde_json::Value::String(name) => name == variable,
-                    serde_json::Value::Array(names) => names.iter().any(|name| name == variable),
+        serde_json::Value::Object(map) => map.iter().any(|(key, held)| {
+            let named = key.ends_with(suffix)
+                && match held {
+                    serde_json::Value::String(name) => name == value,
+                    serde_json::Value::Array(names) => names.iter().any(|name| name == value),
                     _ => false,
                 };
-            named || names_secret(value, variable)
+            named || names(held, suffix, value)
         }),
-        serde_json::Value::Array(items) => items.iter().any(|item| names_secret(item, variable)),
+        serde_json::Value::Array(items) => items.iter().any(|item| names(item, suffix, value)),
         _ => false,
     }
 }
@@ -207,14 +229,15 @@ fn names_secret(config: &serde_json::Value, variable: &str) -> bool {
 mod tests {
     use serde_json::json;
 
-    use super::names_secret;
+    use super::names;
 
     #[test]
-    fn only_a_variable_that_the_own_config_names_is_a_secret_of_the_plugin() {
-        let config = json!({"secretEnv": "A", "api": {"tokenEnv": ["B", "C"]}, "note": "D"});
+    fn only_what_the_own_config_names_is_a_secret_of_the_plugin() {
+        let config = json!({"secretEnv": "A", "api": {"tokenEnv": ["B", "C"]}, "note": "D", "cli": {"binary": "gh"}});
         for named in ["A", "B", "C"] {
-            assert!(names_secret(&config, named));
+            assert!(names(&config, "Env", named));
         }
-        assert!(!names_secret(&config, "D") && !names_secret(&config, "HOME"));
+        assert!(!names(&config, "Env", "D") && !names(&config, "Env", "HOME") && !names(&config, "Env", "gh"));
+        assert!(names(&config, "binary", "gh") && !names(&config, "binary", "sh"));
     }
 }

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    channel::Finding,
     event::{Item, Link},
     registry::HostKey,
     work_item::WorkItemRef,
@@ -53,6 +54,12 @@ pub trait Tracker: Send + Sync {
     async fn links(&self, pull_request: &WorkItemRef) -> Result<Vec<Link>, TrackerError> {
         let _ = pull_request;
         Ok(Vec::new())
+    }
+
+    /// Checks itself, credentials and reach included, without writing anything. One line a finding, and no secret in any
+    /// (SEC-4). Empty for a tracker that needs neither.
+    async fn doctor(&self) -> Vec<Finding> {
+        Vec::new()
     }
 
     /// What it does by itself while the host runs, such as writing what an earlier process could not (GHT-3). Returns when

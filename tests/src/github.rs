@@ -3,14 +3,17 @@
 //! It logs every request that arrived, so that what was written is counted at the far end and not by the one who says so.
 
 mod api;
+mod app;
 
 use std::{
     collections::VecDeque,
     net::SocketAddr,
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
+use self::app::App;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::oneshot};
 
@@ -62,6 +65,7 @@ pub(crate) struct State {
     arrived: Vec<Arrived>,
     faults: VecDeque<(String, Fault)>,
     down: Option<Fault>,
+    app: Option<App>,
 }
 
 impl FakeGithub {
@@ -84,6 +88,7 @@ impl FakeGithub {
             arrived: Vec::new(),
             faults: VecDeque::new(),
             down: None,
+            app: None,
         }));
         let (stop, stopped) = oneshot::channel();
         let routes = api::routes(Arc::clone(&state));
@@ -95,6 +100,15 @@ impl FakeGithub {
     #[must_use]
     pub fn base(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Lets the App `id` in, whose key is the public half of the one in this file: for `installation`, it gets tokens that are
+    /// good for so long. The token of everybody else is not taken any more.
+    ///
+    /// # Panics
+    /// When the file holds no key.
+    pub fn app(&self, id: &str, installation: u64, key: &Path, good_for: Duration) {
+        self.state().app = Some(App::new(id, installation, key, good_for));
     }
 
     /// Adds an issue, or a pull request with this text.

@@ -34,8 +34,6 @@ const NOT_YET: &[&str] = &[
     "/service/mcp",
     "/service/stream",
     "/polling",
-    "/integrations/github/api/app",
-    "/integrations/github/cli",
     "/routing/tmux/sessionPerPr",
     "/routing/permissions",
     "/routing/limits",

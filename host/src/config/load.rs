@@ -78,14 +78,21 @@ impl Loaded {
     pub fn fragment(&self, pointer: &str) -> Value {
         let given = self.raw.pointer(pointer).cloned().unwrap_or_else(|| Value::Object(Map::new()));
         let Some(fragment) = self.fragments.iter().find(|fragment| fragment.pointer == pointer) else { return given };
-        let schema = fragment.prepared();
-        let mut part = Map::new();
-        for (key, property) in schema["properties"].as_object().into_iter().flatten() {
-            if let Some(value) = given.get(key).or_else(|| property.get("default")) {
-                part.insert(key.clone(), value.clone());
+        let mut part = with_defaults(&fragment.prepared(), &given);
+        self.resolve_files(&mut part);
+        part
+    }
+
+    /// Makes the paths that a plugin is given absolute: those of its keys that end in `File`.
+    fn resolve_files(&self, part: &mut Value) {
+        for (key, value) in part.as_object_mut().into_iter().flatten() {
+            match value {
+                Value::String(path) if key.ends_with("File") => {
+                    *path = self.resolve(Path::new(path)).display().to_string()
+                }
+                other => self.resolve_files(other),
             }
         }
-        Value::Object(part)
     }
 
     /// The config as it is in force: every key with its value, paths that depend on others filled in. It holds names of
@@ -280,6 +287,28 @@ fn notes(config: &Config) -> Option<Warning> {
         key: "routing.authorizedUsers".to_owned(),
         what: "is empty, so nobody may act".to_owned(),
     })
+}
+
+/// What a schema describes of `given`, with the defaults of what is left out, at any depth.
+fn with_defaults(schema: &Value, given: &Value) -> Value {
+    let mut part = Map::new();
+    for (key, property) in schema["properties"].as_object().into_iter().flatten() {
+        let given = given.get(key);
+        let value = match given.or_else(|| property.get("default")) {
+            // A section that nobody wrote is there all the same, unless it is one that has to be asked for.
+            None if property.get("required").is_none() && property.get("properties").is_some() => {
+                Some(with_defaults(property, &Value::Null))
+            }
+            Some(value @ Value::Object(_)) if property.get("properties").is_some() => {
+                Some(with_defaults(property, value))
+            }
+            other => other.cloned(),
+        };
+        if let Some(value) = value {
+            part.insert(key.clone(), value);
+        }
+    }
+    Value::Object(part)
 }
 
 /// Who can write the config can run commands as its owner.

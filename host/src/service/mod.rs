@@ -4,6 +4,7 @@ mod alone;
 mod http;
 mod ingress;
 mod run;
+mod secrets;
 mod sink;
 pub mod status;
 
@@ -12,8 +13,7 @@ use std::{
     sync::Arc,
 };
 
-use secrecy::SecretString;
-use the_loop_plugin_api::{Tracker, WorkItemRef, context::SecretSource, runner::RunnerDescription};
+use the_loop_plugin_api::{Tracker, WorkItemRef, channel::Finding, runner::RunnerDescription};
 use tokio::sync::{Semaphore, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -235,7 +235,7 @@ impl TheLoop {
             config: &loaded,
             root: &root,
             sink: Arc::new(sink::HostSink::new(Arc::clone(&admission), log.clone(), stop.clone())),
-            secrets: Arc::new(Environment(options.environment.clone())),
+            secrets: Arc::new(secrets::Secrets(options.environment.clone())),
             clock: clock.clone(),
             stop: stop.clone(),
         })?;
@@ -303,22 +303,22 @@ impl TheLoop {
     }
 }
 
-/// Secrets come from the environment that the opening was given (SEC-4).
-struct Environment(Vec<(String, String)>);
-
-impl SecretSource for Environment {
-    fn read(&self, name: &str) -> Option<SecretString> {
-        let found = self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-        found.filter(|value| !value.is_empty()).map(SecretString::from)
-    }
-}
-
 /// The tracker with a desk, on its files alone: nothing else of the host is opened (GHT-4).
 ///
 /// # Errors
 /// When config, state root or a plugin is wrong.
 pub fn desk(options: &OpenOptions) -> Result<Option<Arc<dyn Tracker>>, OpenError> {
     Ok(in_process(options)?.1.desks().next())
+}
+
+/// What the trackers find when they check themselves. Works without the service.
+///
+/// # Errors
+/// When config, state root or a plugin is wrong.
+pub async fn check_trackers(options: &OpenOptions) -> Result<Vec<Finding>, OpenError> {
+    let (_, plugins) = in_process(options)?;
+    let checking = plugins.trackers().map(|tracker| async move { tracker.doctor().await });
+    Ok(futures::future::join_all(checking).await.concat())
 }
 
 /// What the runner says of itself; `None` where none is linked. Works without the service.
@@ -388,7 +388,7 @@ fn built(options: &OpenOptions, loaded: &Loaded, root: &StateRoot) -> Result<Plu
         config: loaded,
         root,
         sink: Arc::new(sink::Closed),
-        secrets: Arc::new(Environment(options.environment.clone())),
+        secrets: Arc::new(secrets::Secrets(options.environment.clone())),
         clock: Arc::new(SystemClock),
         stop: CancellationToken::new(),
     })

@@ -22,6 +22,7 @@ pub struct Bench {
     pub(crate) config: serde_json::Value,
     folder: Arc<TempDir>,
     secrets: BTreeMap<String, String>,
+    programs: BTreeMap<String, String>,
     sink: Arc<RecordingSink>,
     stop: CancellationToken,
     patience: Duration,
@@ -39,6 +40,7 @@ impl Bench {
             config,
             folder: Arc::new(folder),
             secrets: BTreeMap::new(),
+            programs: BTreeMap::new(),
             sink: Arc::new(RecordingSink::default()),
             stop: CancellationToken::new(),
             patience: Duration::from_secs(20),
@@ -49,6 +51,13 @@ impl Bench {
     #[must_use]
     pub fn with_secret(mut self, name: &str, value: &str) -> Self {
         self.secrets.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Makes a program print a secret, for a config whose `binary` keys name it. `command` is the program with its arguments.
+    #[must_use]
+    pub fn with_program(mut self, command: &str, secret: &str) -> Self {
+        self.programs.insert(command.to_owned(), secret.to_owned());
         self
     }
 
@@ -66,6 +75,7 @@ impl Bench {
             config: self.config.clone(),
             folder: Arc::clone(&self.folder),
             secrets: self.secrets.clone(),
+            programs: self.programs.clone(),
             sink: Arc::new(RecordingSink::default()),
             stop: CancellationToken::new(),
             patience: self.patience,
@@ -104,7 +114,7 @@ impl Bench {
     }
 
     pub(crate) fn secrets(&self) -> Arc<dyn SecretSource> {
-        Arc::new(Secrets(self.secrets.clone()))
+        Arc::new(Secrets { variables: self.secrets.clone(), programs: self.programs.clone() })
     }
 
     pub(crate) fn secret_values(&self) -> impl Iterator<Item = &str> {
@@ -112,11 +122,20 @@ impl Bench {
     }
 }
 
-struct Secrets(BTreeMap<String, String>);
+struct Secrets {
+    variables: BTreeMap<String, String>,
+    programs: BTreeMap<String, String>,
+}
 
+#[async_trait]
 impl SecretSource for Secrets {
     fn read(&self, name: &str) -> Option<SecretString> {
-        self.0.get(name).cloned().map(SecretString::from)
+        self.variables.get(name).cloned().map(SecretString::from)
+    }
+
+    async fn ask(&self, program: &str, arguments: &[&str]) -> Result<Option<SecretString>, String> {
+        let asked = std::iter::once(program).chain(arguments.iter().copied()).collect::<Vec<_>>().join(" ");
+        Ok(self.programs.get(&asked).cloned().map(SecretString::from))
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod client;
 mod config;
+mod credentials;
 mod outbox;
 mod writer;
 
@@ -15,6 +16,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use the_loop_plugin_api::{
     PluginContext, Post, Tracker, WorkItemRef,
+    channel::Finding,
     event::{Item, Link, LinkedBy},
     register,
     registry::PluginError,
@@ -23,6 +25,7 @@ use the_loop_plugin_api::{
 
 use self::{
     client::{CallError, Client},
+    credentials::Kind,
     outbox::{Entry, STAMP},
     writer::{Writer, repository_path},
 };
@@ -31,7 +34,7 @@ use crate::{
     payload::{Object, issue_of},
 };
 
-pub use self::config::ApiConfig;
+pub use self::config::{ApiConfig, AppConfig, CliConfig, GithubConfig, TextOrNumber};
 
 register!(TrackerKind, "github", "issues and pull requests on GitHub", config::FRAGMENT, build);
 
@@ -45,10 +48,9 @@ struct Github {
 }
 
 fn build(context: PluginContext) -> Result<Arc<dyn Tracker>, PluginError> {
-    let config: ApiConfig = context
-        .config()
-        .map_err(|error| PluginError::new("integrations.github.api cannot be read; correct it", error))?;
-    let pace = config.pace();
+    let config: GithubConfig =
+        context.config().map_err(|error| PluginError::new("integrations.github cannot be read; correct it", error))?;
+    let pace = config.api.pace();
     let client = Arc::new(Client::new(context.clone(), config));
     let writer = Writer::new(Arc::clone(&client), context.clone(), pace);
     Ok(Arc::new(Github { context, client, writer }))
@@ -130,6 +132,25 @@ impl Tracker for Github {
             }
         }
         Ok(links)
+    }
+
+    async fn doctor(&self) -> Vec<Finding> {
+        let (kind, base) = (self.client.credentials(), self.client.base());
+        let finding = |ok, text: String| vec![Finding { ok, text: format!("github: {text}") }];
+        if let (Kind::Tool(_), Err(error)) = (&kind, self.client.check().await) {
+            // Whoever works with other trackers needs none.
+            return finding(true, format!("nothing can be read or written on {base}: {error}"));
+        }
+        match self.client.get("/rate_limit").await {
+            Ok(limits) => {
+                let left = &limits["resources"]["core"]["remaining"];
+                let left = left.as_u64().map(|left| format!(", which has {left} requests left")).unwrap_or_default();
+                finding(true, format!("{base} takes {kind}{left}"))
+            }
+            // An Enterprise server without limits has no such page.
+            Err(CallError::NotFound) => finding(true, format!("{base} takes {kind}")),
+            Err(error) => finding(false, format!("{base} does not take {kind}: {error}")),
+        }
     }
 
     async fn run(&self) {

@@ -43,11 +43,7 @@ async fn answer(Shared(state): Shared<Arc<Mutex<State>>>, request: Request<Body>
     if let Some(Fault::Slow(span)) = fault {
         tokio::time::sleep(span).await;
     }
-    let done = if is_authorized(&parts.headers) {
-        lock(&state).handle(&method, &path, &body)
-    } else {
-        Answer(401, vec![], json!({"message": "Bad credentials"}))
-    };
+    let done = lock(&state).authenticated(bearer(&parts.headers), &method, &path, &body);
     match fault {
         Some(Fault::DoneBut(status)) => respond(Answer(status, vec![], json!({"message": "Server Error"}))),
         Some(Fault::CutOff) => cut_off(&done.2),
@@ -55,9 +51,8 @@ async fn answer(Shared(state): Shared<Arc<Mutex<State>>>, request: Request<Body>
     }
 }
 
-fn is_authorized(headers: &HeaderMap) -> bool {
-    let wanted = format!("Bearer {TOKEN}");
-    headers.get(AUTHORIZATION).is_some_and(|given| given.as_bytes() == wanted.as_bytes())
+fn bearer(headers: &HeaderMap) -> &str {
+    headers.get(AUTHORIZATION).and_then(|given| given.to_str().ok()?.strip_prefix("Bearer ")).unwrap_or_default()
 }
 
 fn respond(Answer(status, headers, body): Answer) -> Response<Body> {
@@ -102,11 +97,26 @@ impl State {
         comment
     }
 
+    fn authenticated(&mut self, token: &str, method: &str, path: &str, body: &Value) -> Answer {
+        let refused = || Answer(401, vec![], json!({"message": "Bad credentials"}));
+        let exchange = path.strip_prefix("/app/installations/").and_then(|rest| rest.strip_suffix("/access_tokens"));
+        match (&mut self.app, exchange) {
+            (Some(app), Some(installation)) if method == "POST" => {
+                let (status, answer) = app.exchange(installation, token);
+                Answer(status, vec![], answer)
+            }
+            (Some(app), _) if !app.takes(token) => refused(),
+            (None, _) if token != TOKEN => refused(),
+            _ => self.handle(method, path, body),
+        }
+    }
+
     fn handle(&mut self, method: &str, path: &str, body: &Value) -> Answer {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
         match (method, &segments[..]) {
             ("POST", ["graphql"]) => self.graphql(body),
+            ("GET", ["rate_limit"]) => Answer(200, vec![], json!({"resources": {"core": {"remaining": 4999}}})),
             ("GET", ["repos", "octo", "hello", "issues"]) => {
                 let open: Vec<Value> = self.items.iter().filter(|item| item["state"] == "open").cloned().collect();
                 self.page(path, query, &open)

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod credentials;
 mod reads;
 mod writes;
 
@@ -17,8 +18,8 @@ const TOKEN_ENV: &str = "CASE_TOKEN";
 
 /// A tracker for a fake, with a pace in milliseconds.
 fn bench(fake: &FakeGithub, pace: u64) -> Bench {
-    let config = json!({"baseUrl": fake.base(), "tokenEnv": [TOKEN_ENV], "writeIntervalMilliseconds": pace});
-    Bench::new(config).with_secret(TOKEN_ENV, TOKEN)
+    let api = json!({"baseUrl": fake.base(), "tokenEnv": [TOKEN_ENV], "writeIntervalMilliseconds": pace});
+    Bench::new(json!({"api": api})).with_secret(TOKEN_ENV, TOKEN)
 }
 
 fn on(bench: &Bench) -> Arc<dyn Tracker> {

@@ -66,7 +66,7 @@ async fn lnk_1_a_pull_requests_links_are_read_in_their_order() {
 async fn sec_4_without_a_token_nothing_is_sent() {
     let fake = FakeGithub::start();
     fake.item(7, &[], None);
-    let config = serde_json::json!({"baseUrl": fake.base(), "tokenEnv": TOKEN_ENV});
+    let config = serde_json::json!({"api": {"baseUrl": fake.base(), "tokenEnv": TOKEN_ENV}});
     let tracker = on(&the_loop_conformance::Bench::new(config));
     let error = tracker.look_up(&item(7)).await.unwrap_err().to_string();
     assert!(error.contains(TOKEN_ENV), "{error}");

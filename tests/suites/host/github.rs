@@ -1,12 +1,17 @@
 //! The built binary between a signed webhook and a GitHub on loopback. What it wrote is counted there.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 use the_loop_tests::github::{FakeGithub, Fault, TOKEN};
 
 use crate::{
-    rig::{Host, eventually, is},
+    rig::{Host, eventually, is, text},
     wire::{SECRET, fixture, listener, post},
 };
 
@@ -30,6 +35,53 @@ fn fake() -> FakeGithub {
     fake.item(9, &[], Some("Closes #7"));
     fake.comment_of_id(7, 801, "the-loop start");
     fake
+}
+
+/// The host as a person has it who is logged in with GitHub's own tool and has set no variable.
+fn host_of_tool(fake: &FakeGithub, api: &str, tool: &str) -> Host {
+    let top = format!(
+        "integrations: {{github: {{api: {{baseUrl: \"{}\", tokenEnv: CASE_TOKEN, writeIntervalMilliseconds: 10{api}}}}}}}",
+        fake.base()
+    );
+    let mut host = Host::new("", &top);
+    let bin = host.folder.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    fs::write(bin.join("gh"), tool).unwrap();
+    fs::set_permissions(bin.join("gh"), fs::Permissions::from_mode(0o755)).unwrap();
+    host.set_env("PATH", Some(&format!("{}:{}", bin.display(), std::env::var("PATH").unwrap())));
+    host
+}
+
+#[test]
+fn ght_1_who_is_logged_in_with_gh_needs_no_variable_and_doctor_says_what_is_used() {
+    let fake = fake();
+    let address = fake.base().trim_start_matches("http://").to_owned();
+    let tool = format!("#!/bin/sh\n[ \"$*\" = \"auth token --hostname {address}\" ] && echo {TOKEN}\n");
+    let host = host_of_tool(&fake, "", &tool);
+    let said = host.ok(&["doctor"]);
+    assert!(said.contains("`gh auth token`") && !said.contains(TOKEN), "{said}");
+    let asked = host.run(&["ask", "--work-item", "github:octo/hello#7", "--question", "Which order?"]);
+    assert!(asked.status.success(), "{}", text(&asked.stderr));
+    assert!(fake.comments(7).last().unwrap().contains("Which order?"));
+    let failing = host_of_tool(&fake, "", "#!/bin/sh\necho not-a-secret >&2\nexit 4\n");
+    let said = failing.ok(&["doctor"]);
+    assert!(said.contains("gh auth login") && said.contains("CASE_TOKEN") && !said.contains("not-a-secret"), "{said}");
+}
+
+#[test]
+fn cfg_4_the_key_of_an_app_is_found_beside_the_config() {
+    let fake = fake();
+    let key = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/app/not-a-real-key.pem");
+    fake.app("Iv1.app", 77, &key, Duration::from_secs(3600));
+    let host = host_of_tool(&fake, ", app: {id: Iv1.app, keyFile: ./app.pem, installationId: \"77\"}", "");
+    fs::copy(&key, host.folder.path().join("app.pem")).unwrap();
+    let said = host.ok(&["doctor"]);
+    assert!(said.contains("GitHub App Iv1.app, installation 77"), "{said}");
+    let asked = host.run(&["ask", "--work-item", "github:octo/hello#7", "--question", "Which order?"]);
+    assert!(asked.status.success(), "{}", text(&asked.stderr));
+    assert!(fake.comments(7).last().unwrap().contains("Which order?"));
+    fs::remove_file(host.folder.path().join("app.pem")).unwrap();
+    assert!(host.fails(1, &["doctor"]).contains("integrations.github.api.app.keyFile"));
 }
 
 fn send(host: &Host, event: &str, id: &str, payload: &Value) {

@@ -1,8 +1,7 @@
 //! One request to GitHub's API, through `octocrab`, and what an answer means.
 //!
 //! `octocrab` brings transport, TLS and redirects. Its own retry, which would write twice, and its cache are not built in;
-//! its types, one odd field of which fails a whole page, are not used. The token is read for every request and kept nowhere
-//! (SEC-4).
+//! its types, one odd field of which fails a whole page, are not used. What authenticates a request is `credentials`'s.
 
 use std::time::Duration;
 
@@ -17,7 +16,10 @@ use serde_json::Value;
 use the_loop_plugin_api::PluginContext;
 use tokio::{sync::OnceCell, time::timeout};
 
-use super::config::ApiConfig;
+use super::{
+    config::GithubConfig,
+    credentials::{Bearer, Credentials, Kind, NoCredentials},
+};
 
 /// How long a connection may take, and how long one request may take in all.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -30,7 +32,8 @@ const MOST_PAGES: usize = 1000;
 /// GitHub's API at one base URL.
 pub(super) struct Client {
     context: PluginContext,
-    config: ApiConfig,
+    base_url: String,
+    credentials: Credentials,
     /// Made at the first request, since it starts a task of its own.
     octocrab: OnceCell<Octocrab>,
 }
@@ -39,11 +42,8 @@ pub(super) struct Client {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CallError {
     /// There is nothing to authenticate with, so nothing was sent.
-    #[error("no token is set; put one into {names}")]
-    NoToken {
-        /// The variables that were looked at.
-        names: String,
-    },
+    #[error(transparent)]
+    NoCredentials(#[from] NoCredentials),
     /// It cannot be asked at all, so nothing was sent.
     #[error("{problem}; correct integrations.github.api.baseUrl")]
     Misconfigured {
@@ -82,18 +82,20 @@ struct Answer {
 }
 
 impl Client {
-    pub(super) fn new(context: PluginContext, config: ApiConfig) -> Self {
-        Self { context, config, octocrab: OnceCell::new() }
+    pub(super) fn new(context: PluginContext, config: GithubConfig) -> Self {
+        let base_url = config.api.base_url.trim_end_matches('/').to_owned();
+        let credentials = Credentials::new(context.clone(), config, host(&base_url).as_deref());
+        Self { context, base_url, credentials, octocrab: OnceCell::new() }
     }
 
     /// Where the API is.
-    fn base(&self) -> &str {
-        self.config.base_url.trim_end_matches('/')
+    pub(super) fn base(&self) -> &str {
+        &self.base_url
     }
 
     /// The host of the base URL, with its port if it names one.
     pub(super) fn host(&self) -> Option<String> {
-        Some(self.base().parse::<Uri>().ok()?.authority()?.as_str().to_ascii_lowercase())
+        host(&self.base_url)
     }
 
     /// Reads one thing.
@@ -142,21 +144,51 @@ impl Client {
         })
     }
 
-    fn token(&self) -> Result<SecretString, CallError> {
-        let names = &self.config.token_env;
-        names
-            .iter()
-            .find_map(|name| self.context.secret(name))
-            .ok_or_else(|| CallError::NoToken { names: names.to_string() })
+    /// What authenticates the next request, as far as that is known without asking anybody.
+    pub(super) fn credentials(&self) -> Kind {
+        self.credentials.kind()
     }
 
     /// Whether anything can be sent at all.
-    pub(super) fn check(&self) -> Result<(), CallError> {
-        self.token().map(drop)
+    pub(super) async fn check(&self) -> Result<(), CallError> {
+        Ok(self.credentials.bearer().await.map(drop)?)
+    }
+
+    async fn token(&self) -> Result<SecretString, CallError> {
+        let (app, path) = match self.credentials.bearer().await? {
+            Bearer::Token(token) => return Ok(token),
+            Bearer::Exchange { app, path } => (app, path),
+        };
+        let url = format!("{}{path}", self.base());
+        let answer = self.send(Method::POST, &url, None, &app).await.map_err(|error| match error {
+            error @ (CallError::Denied { .. } | CallError::NotFound) => {
+                CallError::NoCredentials(NoCredentials::Exchange(format!(
+                    "{} is refused ({error}); correct integrations.github.api.app",
+                    self.credentials()
+                )))
+            }
+            other => other,
+        })?;
+        Ok(self.credentials.exchanged(&answer.body)?)
     }
 
     async fn call(&self, method: Method, url: &str, body: Option<&Value>) -> Result<Answer, CallError> {
-        let request = self.request(method, url, body)?;
+        let token = self.token().await?;
+        let answer = self.send(method, url, body, &token).await;
+        if matches!(answer, Err(CallError::Denied { status: 401, .. })) {
+            self.credentials.forget();
+        }
+        answer
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        url: &str,
+        body: Option<&Value>,
+        token: &SecretString,
+    ) -> Result<Answer, CallError> {
+        let request = self.request(method, url, body, token)?;
         let octocrab = self.octocrab.get_or_try_init(|| async { self.connect() }).await?;
         let answered = async {
             let response = octocrab.execute(request).await.map_err(|error| doubt(&error))?;
@@ -164,7 +196,7 @@ impl Client {
             let read = Limited::new(body, LARGEST).collect().await;
             let body =
                 read.map_err(|error| CallError::Doubt { problem: format!("the answer was cut off: {error}") })?;
-            Ok((parts, body.to_bytes()))
+            Ok::<_, CallError>((parts, body.to_bytes()))
         };
         let timed_out = |_| CallError::Doubt { problem: format!("no answer within {} s", WHOLE.as_secs()) };
         let (parts, bytes) = timeout(WHOLE, answered).await.map_err(timed_out)??;
@@ -177,12 +209,17 @@ impl Client {
         Ok(Answer { headers: parts.headers, body })
     }
 
-    fn request(&self, method: Method, url: &str, body: Option<&Value>) -> Result<Request<String>, CallError> {
+    fn request(
+        &self,
+        method: Method,
+        url: &str,
+        body: Option<&Value>,
+        token: &SecretString,
+    ) -> Result<Request<String>, CallError> {
         let wrong = |problem: String| CallError::Misconfigured { problem };
         let uri: Uri = url.parse().map_err(|_| wrong(format!("{url:?} is no URL")))?;
-        let mut token = HeaderValue::from_str(&format!("Bearer {}", self.token()?.expose_secret())).map_err(|_| {
-            CallError::NoToken { names: format!("{} (the one that is set is no token)", self.config.token_env) }
-        })?;
+        let mut token = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()))
+            .map_err(|_| NoCredentials::NoToken { kind: self.credentials() })?;
         token.set_sensitive(true);
         let request = Request::builder()
             .method(method)
@@ -209,6 +246,10 @@ impl Client {
             .build()
             .map_err(|error| wrong(error.to_string()))
     }
+}
+
+fn host(base_url: &str) -> Option<String> {
+    Some(base_url.parse::<Uri>().ok()?.authority()?.as_str().to_ascii_lowercase())
 }
 
 /// A failure on the way, with its causes, since the outermost only says that there was one.

@@ -56,7 +56,7 @@ impl Writer {
 
     /// Writes it, however long that takes. When the host stops first, it is written after the next start.
     pub(super) async fn write(&self, entry: Entry) -> Result<Option<Posted>, TrackerError> {
-        self.client.check().map_err(|error| unavailable(&error))?;
+        self.client.check().await.map_err(|error| unavailable(&error))?;
         self.outbox.put(&entry).await.map_err(|error| unrecorded(&error))?;
         let stop = self.context.stop();
         stop.run_until_cancelled(self.in_turn(&entry))
@@ -67,7 +67,7 @@ impl Writer {
     /// Writes what an earlier process could not.
     pub(super) async fn take_up(&self) {
         // Without a token nothing can be written; the entries stay for a start that has one.
-        if self.client.check().is_err() {
+        if self.client.check().await.is_err() {
             return;
         }
         let Ok(pending) = self.outbox.pending(self.context.clock().now()).await else { return };
@@ -151,7 +151,7 @@ impl Writer {
             Err(CallError::Denied { status: 422, message }) => {
                 Tried::Never(TrackerError::Invalid { problem: format!("GitHub does not take it: {message}") })
             }
-            Err(error @ (CallError::Denied { .. } | CallError::NoToken { .. } | CallError::Misconfigured { .. })) => {
+            Err(error @ (CallError::Denied { .. } | CallError::NoCredentials(_) | CallError::Misconfigured { .. })) => {
                 Tried::Never(unavailable(&error))
             }
         })
