@@ -95,6 +95,8 @@ pub enum HoldReason {
     Draft,
     /// The session is paused.
     Paused,
+    /// Routing is off, or only shown what it would do (ADM-6).
+    RoutingOff,
     /// The runner did not answer in time.
     RunnerSilent,
 }
@@ -113,6 +115,7 @@ impl HoldReason {
             Self::ClientActive => "client-active",
             Self::Draft => "draft",
             Self::Paused => "paused",
+            Self::RoutingOff => "routing-off",
             Self::RunnerSilent => "runner-silent",
         }
     }

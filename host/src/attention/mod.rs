@@ -19,6 +19,8 @@ use crate::{
 
 /// How long a text may wait before a person is told of it, where its bound is longer.
 const HELD_FOR: SignedDuration = SignedDuration::from_secs(30);
+/// How long a text in doubt is shown.
+const DOUBTED_FOR: SignedDuration = SignedDuration::from_hours(24);
 /// How many of the newest texts are looked at.
 const LOOKED_AT: u32 = 500;
 
@@ -160,37 +162,40 @@ impl TheLoop {
         }
     }
 
-    /// Texts that wait for long, were given up, or are in doubt. One that was given up or is in doubt is done with once a
-    /// later text for the session has arrived: the recovery is to post it again (DEL-7).
+    /// Texts that wait for long, were given up, or are in doubt. One that was given up is done with once a text that was said
+    /// after that has arrived: the recovery is to post it again (DEL-7). One in doubt is shown for a day (REL-3), since nothing
+    /// that comes later tells whether anybody looked.
     async fn texts_in_need(&self, rows: &mut Vec<AttentionRow>) {
         let filter = DeliveryFilter { target: None, receipt: None, limit: LOOKED_AT };
         let Ok(texts) = self.core.db.deliveries(filter).await else { return };
         let now = self.core.clock.now();
-        let mut arrived_later: HashMap<&str, bool> = HashMap::new();
-        // Newest first, so that whatever arrived later was seen before.
+        let mut said_last: HashMap<&str, Timestamp> = HashMap::new();
+        // Newest first, so that whatever was said later was seen before.
         for text in &texts {
-            let later = arrived_later.entry(text.target.as_str()).or_default();
             if text.receipt.has_arrived() {
-                *later = true;
-            } else if let Some(kind) = needs_a_person(text, now).filter(|kind| *kind == Kind::DeliveryHeld || !*later)
-                && self.is_live(&text.target)
-            {
-                let reason = text.reason.as_deref().unwrap_or("unknown");
-                let detail = match kind {
-                    Kind::DeliveryHeld => format!("a text from {} waits: {reason}", text.source),
-                    Kind::DeliveryFailed => {
-                        format!("a text from {} was given up: {reason}; post it again", text.source)
-                    }
-                    _ => format!(
-                        "a text from {} may have arrived: {reason}; look, and post it again if not",
-                        text.source
-                    ),
-                };
-                let mut row = AttentionRow::new(&text.target, kind, detail, Some(text.changed_at));
-                row.surfaces.insert(0, "terminal");
-                row.delivery_id = Some(text.id.to_string());
-                rows.push(row);
+                said_last.entry(text.target.as_str()).or_insert(text.created_at);
+                continue;
             }
+            let Some(kind) = needs_a_person(text, now) else { continue };
+            let said = said_last.get(text.target.as_str());
+            let is_done_with = match kind {
+                Kind::DeliveryFailed => said.is_some_and(|said| *said > text.changed_at),
+                Kind::DeliveryUncertain => now.duration_since(text.changed_at) > DOUBTED_FOR,
+                _ => false,
+            };
+            if is_done_with || !self.is_live(&text.target) {
+                continue;
+            }
+            let reason = text.reason.as_deref().unwrap_or("unknown");
+            let detail = match kind {
+                Kind::DeliveryHeld => format!("a text from {} waits: {reason}", text.source),
+                Kind::DeliveryFailed => format!("a text from {} was given up: {reason}; post it again", text.source),
+                _ => format!("a text from {} may have arrived: {reason}; look, and post it again if not", text.source),
+            };
+            let mut row = AttentionRow::new(&text.target, kind, detail, Some(text.changed_at));
+            row.surfaces.insert(0, "terminal");
+            row.delivery_id = Some(text.id.to_string());
+            rows.push(row);
         }
     }
 
@@ -208,8 +213,9 @@ fn needs_a_person(text: &DeliveryRow, now: Timestamp) -> Option<Kind> {
     match text.receipt {
         Receipt::Queued => {
             let waits = text.reason.is_some() && now.duration_since(text.created_at) > HELD_FOR;
-            // A pause is what somebody wanted.
-            (waits && text.reason.as_deref() != Some("paused")).then_some(Kind::DeliveryHeld)
+            // A pause is what somebody wanted, and so is routing that is off.
+            let wanted = matches!(text.reason.as_deref(), Some("paused" | "routing-off"));
+            (waits && !wanted).then_some(Kind::DeliveryHeld)
         }
         // A first prompt that gave way to a newer one, and texts of a session that was ended, need nobody.
         Receipt::Failed => {

@@ -65,6 +65,13 @@ impl Core {
         self.plugins.key()
     }
 
+    /// Whether nothing acts now but what an operator asks for (ADM-6): routing was switched off, or to the shadow mode, and
+    /// what came in before waits.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let loaded = self.config.current();
+        !loaded.config.routing.enabled || loaded.config.routing.shadow
+    }
+
     /// The harness of that name.
     #[must_use]
     pub fn harness(&self, name: &str) -> Option<Arc<dyn Harness>> {

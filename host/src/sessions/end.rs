@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use the_loop_plugin_api::{
-    Runner, RunnerHandle, Termination, WorkItemRef,
+    Liveness, Runner, RunnerHandle, SessionKey, Termination, WorkItemRef,
     runner::{RunnerError, Terminated},
 };
 
@@ -17,7 +17,9 @@ use crate::{
 
 /// Ends the harness and keeps the conversation for the next start.
 pub(crate) async fn stop(core: &Arc<Core>, item: &WorkItemRef) -> Result<Effect, String> {
-    let Some(record) = live(core, item) else { return Ok(Effect::Noop) };
+    let Some(record) = live(core, item) else {
+        return Ok(if end_unrecorded(core, item).await? { Effect::Stopped } else { Effect::Noop });
+    };
     end_process(core, &record, core.config.current().config.routing.tmux.keep_session_on_close).await?;
     core.registry
         .change(item, |record| record.status = SessionStatus::Stopped)
@@ -34,7 +36,7 @@ pub(crate) async fn close(
     reason: Option<&str>,
 ) -> Result<bool, String> {
     let Some(record) = core.registry.session(item).filter(|record| record.status != SessionStatus::Closed) else {
-        return Ok(false);
+        return end_unrecorded(core, item).await;
     };
     let keep = keep.unwrap_or(core.config.current().config.routing.tmux.keep_session_on_close);
     end_process(core, &record, keep).await?;
@@ -61,8 +63,11 @@ pub(crate) async fn cleanup(
     discard_work: bool,
     provenance: &Provenance,
 ) -> Result<Effect, String> {
-    let Some(record) = core.registry.session(item) else { return Ok(Effect::Noop) };
-    let (removed, was_live) = remove(core, &record, discard_work).await?;
+    let (removed, was_live) = match core.registry.session(item) {
+        Some(record) => remove(core, &record, discard_work).await?,
+        None if end_unrecorded(core, item).await? => (vec![format!("terminal session {}", terminal_name(item))], true),
+        None => return Ok(Effect::Noop),
+    };
     core.log.emit(
         Event::new(EventType::SessionCleaned)
             .with("work_item", item)
@@ -87,6 +92,9 @@ pub(crate) async fn reset(
         let (of_session, live) = remove(core, &record, discard_work).await?;
         removed.extend(of_session);
         was_live = live;
+    } else if end_unrecorded(core, item).await? {
+        removed.push(format!("terminal session {}", terminal_name(item)));
+        was_live = true;
     }
     if core.registry.portable(item).is_some() {
         core.registry.forget_portable(item).await.map_err(|error| error.to_string())?;
@@ -135,18 +143,60 @@ fn live(core: &Core, item: &WorkItemRef) -> Option<SessionRecord> {
     core.registry.session(item).filter(is_live)
 }
 
-/// Ends the process of a record gracefully, then by force, and removes its terminal unless it is kept for reading. A process
-/// that is not ours is left alone; a runner that does not answer ends nothing.
+fn terminal_name(item: &WorkItemRef) -> String {
+    SessionKey::work_item(item.clone()).terminal_name()
+}
+
+/// A live process that was spawned for an item and of which no record tells: its file was damaged, or a newer version of the
+/// program wrote it (STA-1).
+async fn unrecorded(core: &Core, item: &WorkItemRef) -> Option<RunnerHandle> {
+    if core.registry.session(item).is_some() {
+        return None;
+    }
+    let (runner_name, runner) = core.runner()?;
+    let name = terminal_name(item);
+    if !matches!(runner.probe(&name, None).await, Liveness::Live { .. }) {
+        return None;
+    }
+    let occupant = runner.survey().await?.into_iter().find(|occupant| occupant.name == name && !occupant.dead)?;
+    Some(RunnerHandle { runner: runner_name.to_owned(), name, incarnation: occupant.incarnation?, data: occupant.data })
+}
+
+/// Whether an item has a live process of which no record tells.
+pub(crate) async fn is_unrecorded(core: &Core, item: &WorkItemRef) -> bool {
+    unrecorded(core, item).await.is_some()
+}
+
+/// Ends a process of which no record tells, and removes its terminal: whoever ends a session means what runs.
+async fn end_unrecorded(core: &Core, item: &WorkItemRef) -> Result<bool, String> {
+    let Some(handle) = unrecorded(core, item).await else { return Ok(false) };
+    end_handle(core, item, None, &handle, false).await?;
+    Ok(true)
+}
+
+/// Ends the process of a record, and removes its terminal unless it is kept for reading.
 async fn end_process(core: &Core, record: &SessionRecord, keep: bool) -> Result<(), String> {
     let Some(handle) = &record.runner else { return Ok(()) };
+    end_handle(core, &record.reference, Some(&record.harness), handle, keep).await
+}
+
+/// Ends a process gracefully, then by force, and removes its terminal unless it is kept for reading. A process
+/// that is not ours is left alone; a runner that does not answer ends nothing.
+async fn end_handle(
+    core: &Core,
+    item: &WorkItemRef,
+    harness: Option<&str>,
+    handle: &RunnerHandle,
+    keep: bool,
+) -> Result<(), String> {
     let Some((_, runner)) = core.runner() else { return Ok(()) };
     let grace = Duration::from_secs(core.config.current().config.routing.tmux.harness_kill_grace_seconds);
     let order = Termination::new(core.key(), grace);
     let ended = runner.terminate(handle, &order).await;
     let event = Event::new(EventType::SessionHarnessTerminated)
-        .with("work_item", &record.reference)
-        .with("harness", &record.harness)
-        .with("tmux_target", &record.tmux_target);
+        .with("work_item", item)
+        .with_some("harness", harness)
+        .with("tmux_target", &handle.name);
     match ended {
         Ok(Terminated::Gracefully | Terminated::Forced) => core.log.emit(event.with("ok", true)),
         Ok(Terminated::AlreadyGone) | Err(RunnerError::Gone { .. } | RunnerError::NotOurs { .. }) => {}

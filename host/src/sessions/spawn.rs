@@ -35,8 +35,6 @@ use crate::{
 
 /// How long the launcher may take to say that the agent runs, on a busy machine.
 const LAUNCH: Duration = Duration::from_secs(15);
-/// A process that lived this long was up; the count of failures starts again.
-const LIVED: Duration = Duration::from_secs(60);
 
 /// Why a process was not started.
 #[derive(Debug)]
@@ -103,12 +101,12 @@ pub(crate) async fn start(
 /// Takes a conversation up again whose process is gone. `None` when it runs after all.
 pub(crate) async fn respawn(core: &Arc<Core>, item: &Item, spawning: &mut Spawning) -> Result<Option<Started>, String> {
     let recorded = core.registry.session(&item.reference);
-    if spawning.last.is_some_and(|at| at.elapsed() > LIVED) {
-        spawning.failures = 0;
-    }
     let made = match running(core, recorded.as_ref()).await {
         Ok(true) => return Ok(None),
-        Ok(false) => bring_up(core, item, recorded, None).await.map_err(|not| not.text),
+        Ok(false) => {
+            spawning.died();
+            bring_up(core, item, recorded, None).await.map_err(|not| not.text)
+        }
         Err(text) => Err(text),
     };
     // Even one that came up counts until it has lived for a while: a process that dies at once is not started in a loop.

@@ -14,6 +14,7 @@ mod faults;
 mod github;
 mod injection;
 mod main_job;
+mod pending;
 mod recorders;
 mod rig;
 mod screen;

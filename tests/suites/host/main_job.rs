@@ -223,6 +223,8 @@ fn rel_3_without_a_transcript_what_is_in_doubt_stays_so_and_is_not_repeated() {
     std::fs::rename(file.with_extension("away"), &file).unwrap();
     host.say(&item, "octo-admin", "and on");
     eventually(|| host.prompts(&conversation).len() == 3).expect("the queue goes on, and the text is there once");
+    let waits = host.ok(&["attention", "--format", "json"]);
+    assert!(waits.contains("delivery-uncertain"), "what came later does not tell that anybody looked: {waits}");
 }
 
 #[test]

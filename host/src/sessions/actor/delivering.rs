@@ -22,6 +22,13 @@ use crate::{
 
 impl Actor {
     pub(super) async fn deliver_next(&mut self) {
+        if self.head_rests() {
+            if let Some(head) = self.texts.front_mut() {
+                // As during a pause, the bound of a hold does not run.
+                head.held_since = None;
+            }
+            return self.hold(HoldReason::RoutingOff).await;
+        }
         if self.residue {
             match deliver::flush(&self.core, &self.item).await {
                 None => self.residue = false,
@@ -54,6 +61,13 @@ impl Actor {
                 self.respawn().await;
             }
         }
+    }
+
+    /// Whether the head of the queue came from outside and waits for routing to be on again (ADM-6). The prompt of a session
+    /// that was started belongs to its start.
+    fn head_rests(&self) -> bool {
+        let from_outside = |source: &str| source != Source::ControlPlane.as_str() && source != spawn::PROMPT_SOURCE;
+        self.texts.front().is_some_and(|head| from_outside(&head.row.source)) && self.core.is_at_rest()
     }
 
     fn set_way(&mut self, way: Way) {
@@ -121,8 +135,12 @@ impl Actor {
     async fn give_up_on(&mut self, row: &DeliveryRow, receipt: Receipt, why: &str) {
         deliver::settle(&self.core, &self.item, row, receipt, Some(why), "host").await;
         self.residue = receipt == Receipt::Uncertain;
-        self.texts.pop_front();
+        let given_up = self.texts.pop_front();
         self.core.count_waiting(&self.item, -1);
+        if let Some(provenance) = given_up.and_then(|text| text.provenance) {
+            let (core, item) = (Arc::clone(&self.core), self.item.clone());
+            self.core.tasks.spawn(async move { ticket::react(&core, &item, &provenance, Mood::Error).await });
+        }
     }
 
     /// A text waits, in order, with its reason in the receipt, for as long as the bound allows (DEL-5).

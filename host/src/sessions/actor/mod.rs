@@ -21,13 +21,13 @@ use super::{
 };
 use crate::{
     admission::{
-        Act, Admitted, Command, Reason,
+        Act, Admitted, Command, Reason, Source,
         admitted::{Excerpt, Provenance},
         steps,
     },
     db::{Answer, DeliveryRow, NewDelivery, Receipt},
     dispatch::{Effect, Outcome},
-    eventlog::{Event, EventType},
+    eventlog::{Event, EventType, Level},
     state::{ControlRecord, SessionStatus},
     workspace::Loss,
 };
@@ -178,8 +178,12 @@ impl Actor {
             Act::Command { command, item, announce, discard_work } => {
                 self.command(command, &item, announce, discard_work, provenance).await
             }
+            Act::Spawn { item } if self.rests(provenance) => {
+                self.spawning.postpone(&item, provenance);
+                failed("routing is off; it is started once routing is on again".to_owned())
+            }
             Act::Spawn { item } => {
-                self.start(&item, provenance).await.map_or_else(failed, |effect| outcome(Command::Start, effect))
+                self.start_again(&item, provenance).await.map_or_else(failed, |effect| outcome(Command::Start, effect))
             }
             Act::Deliver { item, excerpt, through } => {
                 if let Some(through) = &through
@@ -250,11 +254,16 @@ impl Actor {
             other: serde_json::Map::new(),
         };
         let recorded = self.core.registry.record_control(item, control).await.map_err(|error| error.to_string());
+        let kept = recorded.is_ok();
         crate::drills::point("command:recorded");
         let done = match recorded {
             Err(error) => Err(format!("the {command} could not be recorded, so it was not carried out: {error}")),
             Ok(()) => match command {
                 Command::Start => self.start(item, provenance).await,
+                Command::Pause | Command::Resume if end::is_unrecorded(&self.core, &self.item).await => Err(format!(
+                    "the record of {}'s session cannot be read, so its process cannot be told apart from a stopped one; stop it, then start it again",
+                    self.item
+                )),
                 Command::Pause => self.set_status(SessionStatus::Active, SessionStatus::Paused, Effect::Paused).await,
                 Command::Resume => self.set_status(SessionStatus::Paused, SessionStatus::Active, Effect::Resumed).await,
                 Command::Stop => end::stop(&self.core, &self.item).await,
@@ -272,25 +281,57 @@ impl Actor {
         }
         match done {
             Ok(effect) => {
-                let seq = self
-                    .core
-                    .log
-                    .append(
-                        Event::new(EventType::ControlCommand)
-                            .with("work_item", &self.item)
-                            .with("command", command)
-                            .with("source", provenance.via)
-                            .with_some("actor", provenance.actor.as_deref())
-                            .with("effect", effect),
-                    )
-                    .await;
+                let seq = self.tell_command(command, provenance.via, provenance.actor.as_deref(), effect).await;
                 if announce {
-                    self.announce(command, provenance, seq.ok());
+                    self.announce(command, provenance, seq);
                 }
                 outcome(command, effect)
             }
-            Err(text) => failed(text),
+            Err(text) => {
+                // A start that failed is on record already, with what becomes of it.
+                if command != Command::Start || !kept {
+                    self.core.log.emit(
+                        Event::new(EventType::DispatchError)
+                            .with("work_item", &self.item)
+                            .with("error", &text)
+                            .with("will_retry", false)
+                            .with_some("gh_event", provenance.upstream.gh_event.as_deref())
+                            .with_some("delivery_id", provenance.upstream.delivery_id.as_deref())
+                            .level(Level::Error),
+                    );
+                }
+                failed(text)
+            }
         }
+    }
+
+    /// Whether something that was asked for in this way has to wait, because routing is off (ADM-6).
+    fn rests(&self, provenance: &Provenance) -> bool {
+        provenance.source != Source::ControlPlane && self.core.is_at_rest()
+    }
+
+    /// Puts a command that was carried out on record (CTL-8); gives its number in the log.
+    async fn tell_command(&self, command: Command, via: &str, actor: Option<&str>, effect: Effect) -> Option<u64> {
+        let event = Event::new(EventType::ControlCommand)
+            .with("work_item", &self.item)
+            .with("command", command)
+            .with("source", via)
+            .with_some("actor", actor)
+            .with("effect", effect);
+        self.core.log.append(event).await.ok()
+    }
+
+    /// A start of before, carried out by the host itself: when it comes up, the log says whose it is (CTL-8).
+    async fn start_again(&mut self, item: &Item, provenance: &Provenance) -> Result<Effect, String> {
+        let effect = self.start(item, provenance).await?;
+        let control = self.core.registry.portable(&self.item).and_then(|record| record.control);
+        if let Some(control) = control.filter(|control| control.command == Command::Start.as_str())
+            && effect != Effect::Noop
+        {
+            let actor = Some(control.actor.as_str()).filter(|actor| !actor.is_empty());
+            self.tell_command(Command::Start, &control.source, actor, effect).await;
+        }
+        Ok(effect)
     }
 
     /// What a removal would lose, unless it may be lost. The removal is then not what is intended any more.
@@ -321,6 +362,10 @@ impl Actor {
         // The bound of a hold does not run during a pause (ARM-5).
         for text in &mut self.texts {
             text.held_since = None;
+            if to == SessionStatus::Paused && text.held.is_some() {
+                deliver::note_hold(&self.core, &self.item, &text.row, &HoldReason::Paused).await;
+                text.held = Some(HoldReason::Paused);
+            }
         }
         let kind = if to == SessionStatus::Paused { EventType::SessionPaused } else { EventType::SessionResumed };
         self.core.log.emit(
@@ -378,6 +423,9 @@ impl Actor {
         if self.core.registry.standing(&self.item).phase != Phase::Live {
             return;
         }
+        if self.rests(&provenance) {
+            return self.spawning.postpone(&item, &provenance);
+        }
         self.core.log.emit(
             Event::new(EventType::ControlRetry)
                 .with("work_item", &self.item)
@@ -385,7 +433,7 @@ impl Actor {
                 .with("attempts", self.spawning.attempts()),
         );
         // A failure is on record, and the next try is set already.
-        let _ = self.start(&item, &provenance).await;
+        let _ = self.start_again(&item, &provenance).await;
     }
 
     async fn close(
