@@ -45,9 +45,25 @@ impl Client {
         Ok(Self { root: setup.root, actor: context.actor(), starter })
     }
 
+    /// The same, for verbs to recover with: where the config does not validate, the service that its text leads to is asked,
+    /// which runs with the last good one (CFG-4).
+    pub(super) fn to_recover(context: &Context) -> Result<Self, CliError> {
+        match Setup::read(&context.options) {
+            Ok(_) => Self::new(context),
+            Err(error) => {
+                let root = Setup::salvage_root(&context.options).ok_or(error)?;
+                note(format_args!(
+                    "the config does not validate (`the-loop config check`); looking in {}",
+                    root.display()
+                ));
+                Ok(Self { root, actor: context.actor(), starter: None })
+            }
+        }
+    }
+
     /// The same, for verbs that are about whether the service runs and never start it.
-    pub(super) fn of_running(context: &Context) -> Result<Self, CliError> {
-        Ok(Self { starter: None, ..Self::new(context)? })
+    pub(super) fn as_it_is(self) -> Self {
+        Self { starter: None, ..self }
     }
 
     /// The state root.

@@ -10,7 +10,10 @@ use super::{
     error::chained,
     output::{self, Format, note, say},
 };
-use crate::{config, plugins, service::Setup};
+use crate::{
+    config, plugins,
+    service::{self, Setup},
+};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  the-loop config set routing.authorizedUsers '[octo-admin]'")]
@@ -93,6 +96,9 @@ pub(super) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
             if changes.changed.is_empty() {
                 say(format_args!("{key} is so already"))?;
             } else {
+                if let Err(error) = service::record_update(&setup, path, &changes.changed, &context.actor()) {
+                    note(format_args!("the event log does not know of the change: {error}"));
+                }
                 say(format_args!("changed: {}", changes.changed.join(", ")))?;
             }
             if !changes.restart.is_empty() {

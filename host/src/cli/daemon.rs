@@ -134,7 +134,7 @@ pub(super) async fn bring_up(context: &Context) -> Result<Up, CliError> {
             started = Some(Started::spawn(context, &setup, &root)?);
             waiting_for("waiting for the service to answer");
         }
-        let client = Client::of_running(context)?;
+        let client = Client::new(context)?.as_it_is();
         // Boxed: a client may bring the service up, and this is what brings it up.
         let asked = Box::pin(client.request(Method::GET, "/api/v1/status", None));
         match tokio::time::timeout_at(deadline, asked).await {
@@ -222,16 +222,8 @@ impl Started {
 }
 
 pub(super) fn stop(context: &Context, _args: &StopArgs) -> Result<ExitCode, CliError> {
-    // The verb to recover with works although the config does not validate (CFG-4).
-    let root = match Setup::read(&context.options) {
-        Ok(setup) => setup.root,
-        Err(error) => {
-            let root = Setup::salvage_root(&context.options).ok_or(error)?;
-            note(format_args!("the config does not validate (`the-loop config check`); looking in {}", root.display()));
-            root
-        }
-    };
-    let lock = root.join("local/service.pid");
+    let client = Client::to_recover(context)?.as_it_is();
+    let lock = client.root().join("local/service.pid");
     let pid = match InstanceLock::state(&lock) {
         LockState::Free => {
             say("not running")?;
@@ -272,15 +264,14 @@ pub(super) fn restart(context: &Context, args: &StartArgs) -> Result<ExitCode, C
 }
 
 pub(super) fn status(context: &Context, args: &StatusArgs) -> Result<ExitCode, CliError> {
-    let root = Setup::read(&context.options)?.root;
-    let lock = root.join("local/service.pid");
+    let client = Client::to_recover(context)?.as_it_is();
+    let lock = client.root().join("local/service.pid");
     if InstanceLock::state(&lock) == LockState::Free {
         let rows = json!([{"name": "service", "enabled": true, "running": false, "pid": null, "address": null, "detail": "not running; `the-loop start` starts it"}]);
         let status = json!({"ok": false, "shadow": false, "services": rows, "standingSessions": [], "loops": {"armed": 0, "dormant": []}, "warnings": []});
         print_status(args.format, &status)?;
         return Ok(ExitCode::from(1));
     }
-    let client = Client::of_running(context)?;
     let status = block_on(async { client.get("/api/v1/status").await })?;
     print_status(args.format, &status)?;
     Ok(exit_of(&status))

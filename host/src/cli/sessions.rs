@@ -181,7 +181,10 @@ const COLUMNS: [output::Column; 6] = [
 ];
 
 pub(super) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
-    let client = Client::new(context)?;
+    let client = match args.verb {
+        Verb::Stop(_) => Client::to_recover(context)?,
+        _ => Client::new(context)?,
+    };
     block_on(async {
         match args.verb {
             Verb::List { status, format } => {

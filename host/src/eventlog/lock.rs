@@ -100,7 +100,8 @@ impl Read for PositionedReader<'_> {
 
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    // A link in its place would have another file overwritten (SEC-6).
+    options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(nix::libc::O_NOFOLLOW);
     match options.open(path) {
         Err(problem) if problem.kind() == io::ErrorKind::NotFound => {
             let Some(folder) = path.parent() else { return Err(problem) };

@@ -24,10 +24,10 @@ pub use self::{
 use crate::{
     admission::{Admission, Deciding},
     clock::SystemClock,
-    config::{self, ConfigError, ConfigWatch, LoadOptions, Loaded},
+    config::{self, ConfigError, ConfigWatch, LoadOptions, Loaded, Reload},
     db::{Db, DbError},
     dispatch::Dispatch,
-    eventlog::{EventLog, EventLogError, LogOptions},
+    eventlog::{Event, EventLog, EventLogError, EventType, Level, LogOptions},
     plugins::{Linked, Plugins, PluginsError, Surroundings},
     sessions::{core::Core, registry::Registry, signals::Signals},
     state::{SessionRecord, SessionStatus, StateError, StateRoot, Store},
@@ -227,7 +227,9 @@ impl TheLoop {
         let (root, registry) = (Arc::new(root), Arc::new(registry));
         let stop = CancellationToken::new();
         let clock = Arc::new(SystemClock);
-        let config = Arc::new(ConfigWatch::start(path.as_deref(), &load)?);
+        let watch = ConfigWatch::start(path.as_deref(), &load)?;
+        let (told, file) = (log.clone(), path.clone().unwrap_or_default());
+        let config = Arc::new(watch.observed_by(move |reload| tell_reload(&told, &file, reload)));
         let (admission, deciding) =
             Admission::new(Arc::clone(&config), db.clone(), log.clone(), Arc::clone(&registry)).await?;
         let loaded = config.current();
@@ -301,6 +303,43 @@ impl TheLoop {
     pub fn root(&self) -> &StateRoot {
         &self.core.root
     }
+}
+
+/// Puts on record what became of a config file that changed (CFG-4): key paths, never values.
+fn tell_reload(log: &EventLog, file: &Path, reload: &Reload) {
+    let event = Event::new(EventType::ConfigReloaded).with("file", file.display().to_string());
+    match reload {
+        Reload::Unchanged => {}
+        Reload::Reloaded(changes) => {
+            let waits = match changes.restart.is_empty() {
+                true => String::new(),
+                false => format!("; in force after a restart: {}", changes.restart.join(", ")),
+            };
+            log.emit(event.with("changed", &changes.changed).with("detail", format!("it is in force{waits}")));
+        }
+        Reload::Broken(error) => {
+            let detail = format!("it is not in force, the last good one is: {error}");
+            log.emit(event.with("detail", detail).level(Level::Error));
+        }
+    }
+}
+
+/// Puts on record that the config was saved: key paths, never values. Works beside the service.
+///
+/// # Errors
+/// When the log cannot be written.
+pub fn record_update(setup: &Setup, file: &Path, changed: &[String], actor: &str) -> Result<(), EventLogError> {
+    let limits = &setup.loaded.config.event_log;
+    let log = EventLog::open(LogOptions {
+        path: setup.log_path.clone(),
+        source: "config".to_owned(),
+        // Only the host rotates.
+        max_bytes: 0,
+        keep: limits.keep,
+        enabled: limits.enabled,
+    })?;
+    let event = Event::new(EventType::ConfigUpdated).with("file", file.display().to_string());
+    log.append_blocking(event.with("changed", changed).with("actor", actor)).map(drop)
 }
 
 /// The tracker with a desk, on its files alone: nothing else of the host is opened (GHT-4).

@@ -26,6 +26,8 @@ use crate::{
     state::{InstanceLock, LockError, SocketFolders, StateError, durable},
 };
 
+/// How often the config file is looked at while nothing else asks for it.
+const CONFIG: Duration = Duration::from_secs(1);
 /// How long sessions' tasks may take to finish what is in flight when the host stops.
 const FINISH: Duration = Duration::from_secs(10);
 
@@ -139,10 +141,13 @@ impl TheLoop {
 
         let mut snapshot = tokio::time::interval(SNAPSHOT);
         let mut spool = tokio::time::interval(hooks::LOOK);
+        let mut config = tokio::time::interval(CONFIG);
         loop {
             tokio::select! {
                 _ = snapshot.tick() => self.snapshot().await,
                 _ = spool.tick() => self.take_spooled().await,
+                // A change is told of although nothing comes in that would ask for the config; it costs one `stat`.
+                _ = config.tick() => drop(core.config.current()),
                 _ = hangup.recv() => {}
                 _ = terminate.recv() => break,
                 _ = interrupt.recv() => break,

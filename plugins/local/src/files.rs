@@ -31,6 +31,9 @@ pub(crate) enum FileError {
     /// The content is of a later version of this program.
     #[error("{} has format {found} and this program knows {VERSION}; update the-loop", path.display())]
     Newer { path: PathBuf, found: u32 },
+    /// It is a symbolic link, or lies behind one.
+    #[error("{} is a symbolic link, which state never follows; put the real file or folder there", path.display())]
+    Linked { path: PathBuf },
     /// Another process keeps the lock.
     #[error("{} is held by another process; end that process or try again", path.display())]
     Held { path: PathBuf },
@@ -51,8 +54,20 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
     spawn_blocking(work).await.map_err(FileError::BrokenOff)
 }
 
+/// Refuses a path of ours that leads through a symbolic link (SEC-6): the file itself, or a folder that this plugin made.
+pub(crate) fn not_linked(path: &Path) -> Result<(), FileError> {
+    /// An item's file lies this deep in the plugin's folder.
+    const DEPTH: usize = 4;
+    let linked = |path: &&Path| path.symlink_metadata().is_ok_and(|found| found.is_symlink());
+    match path.ancestors().take(DEPTH).find(linked) {
+        Some(link) => Err(FileError::Linked { path: link.to_owned() }),
+        None => Ok(()),
+    }
+}
+
 /// The content of a file, `None` where there is no such file.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, FileError> {
+    not_linked(path)?;
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -78,6 +93,7 @@ pub(crate) fn version(bytes: &[u8]) -> Result<u32, serde_json::Error> {
 /// Replaces a file: written aside, synced, renamed, the folder synced. There is one writer of a file at a time, so one
 /// name beside it is enough, and what a killed writer left there is overwritten by the next.
 pub(crate) fn write<T: Serialize>(path: &Path, content: &T) -> Result<(), FileError> {
+    not_linked(path)?;
     let aside = path.with_extension("aside");
     let replace = || {
         let bytes = serde_json::to_vec(content)?;
@@ -105,5 +121,6 @@ pub(crate) fn owner_only() -> OpenOptions {
 
 /// Makes a folder with those above it, for their owner alone (STA-3).
 pub(crate) fn make_folder(path: &Path) -> Result<(), FileError> {
+    not_linked(path)?;
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(FileError::io(path, "made"))
 }

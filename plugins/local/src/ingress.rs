@@ -225,15 +225,14 @@ impl IngressSource for LocalIngress {
 
     fn health(&self) -> IngressHealth {
         let state = self.state();
-        let detail = match state.skipped {
-            0 => format!("{} activities taken since the start", state.taken),
-            skipped => format!("{} activities taken since the start, {skipped} skipped", state.taken),
-        };
-        IngressHealth {
-            detail,
-            last_cycle: state.last_look,
-            problem: state.waiting.clone().or_else(|| state.damage.clone()),
-            bound: None,
+        let mut detail = format!("{} activities taken since the start", state.taken);
+        if state.skipped > 0 {
+            detail.push_str(&format!(", {} skipped", state.skipped));
         }
+        // What was skipped costs itself alone: everything after it is taken.
+        if let Some(damage) = &state.damage {
+            detail.push_str(&format!("; {damage}"));
+        }
+        IngressHealth { detail, last_cycle: state.last_look, problem: state.waiting.clone(), bound: None }
     }
 }

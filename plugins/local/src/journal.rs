@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use the_loop_plugin_api::event::{Actor, CommentChange, Content, InboundEvent, Ingress, Item, ItemChange, Upstream};
 use ulid::Ulid;
 
-use crate::files::{FileError, VERSION, owner_only, sync_folder_of, version};
+use crate::files::{FileError, VERSION, not_linked, owner_only, sync_folder_of, version};
 
 /// No line is longer: two texts of the greatest length, every byte of them escaped, and an item around them.
 const MAX_LINE: u64 = 16 << 20;
@@ -105,6 +105,7 @@ pub(crate) fn parse(line: &[u8]) -> Line {
 /// Makes `line` the journal's last line, once. A writer that was killed may have left all of it or its beginning, which is
 /// completed; the rest of some other line is ended first, so that it costs itself alone. The caller holds the lock.
 pub(crate) fn append(path: &Path, line: &str) -> Result<(), FileError> {
+    not_linked(path)?;
     let write = || {
         let mut file = owner_only().read(true).append(true).create(true).open(path)?;
         let length = file.metadata()?.len();
@@ -140,6 +141,7 @@ pub(crate) fn length(path: &Path) -> Result<u64, FileError> {
 
 /// Some whole lines from `from` on, without their ends. A last line without an end is still being written and is left.
 pub(crate) fn read_from(path: &Path, from: u64) -> Result<Vec<Vec<u8>>, FileError> {
+    not_linked(path)?;
     let read = || {
         let mut file = File::open(path)?;
         file.seek(SeekFrom::Start(from))?;

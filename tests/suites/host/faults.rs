@@ -186,6 +186,25 @@ fn cfg_4_a_config_that_breaks_while_running_keeps_the_last_good_one() {
     host.say(&item, "octo-admin", "again");
     let conversation = host.conversation(&item);
     eventually(|| host.prompts(&conversation).len() == 2).expect("the good one is in force again");
+    let reloads = host.wait_for(2, |record| is(record, "config.reloaded"));
+    assert_eq!(reloads[0]["changed"], serde_json::json!(["routing.authorizedUsers"]), "{}", reloads[0]);
+}
+
+#[test]
+fn cfg_4_evt_2_the_log_says_what_became_of_each_change_of_the_config() {
+    let host = Host::new("", "");
+    host.ok(&["start"]);
+    host.ok(&["config", "set", "routing.autoExecuteLabel", "other"]);
+    let updated = host.wait_for(1, |record| is(record, "config.updated"));
+    assert_eq!(updated[0]["changed"], serde_json::json!(["routing.autoExecuteLabel"]));
+    assert!(!updated[0].to_string().contains("other"), "never the value: {}", updated[0]);
+    // Nothing else comes in: the host looks by itself.
+    host.wait_for(1, |record| is(record, "config.reloaded"));
+    let good = fs::read_to_string(host.config()).unwrap();
+    fs::write(host.config(), format!("{good}foo: [\n")).unwrap();
+    let broken = host.wait_for(2, |record| is(record, "config.reloaded"));
+    assert!(broken[1]["detail"].as_str().unwrap().contains("not in force"), "{}", broken[1]);
+    fs::write(host.config(), good).unwrap();
 }
 
 /// SEC-4: a secret of the host's environment reaches no session, no log and no file.
@@ -282,12 +301,18 @@ fn del_1_rel_2_a_second_kill_does_not_glue_the_next_text_either() {
 }
 
 #[test]
-fn cfg_4_stop_works_with_a_config_that_does_not_parse() {
+fn cfg_4_what_one_recovers_with_works_with_a_config_that_does_not_parse() {
     let host = Host::new("", "");
     host.ok(&["start"]);
+    let item = host.item(&["auto"]);
+    host.started(&item);
     let good = fs::read_to_string(host.config()).unwrap();
     fs::write(host.config(), format!("{good}foo: [\n")).unwrap();
-    host.fails(1, &["status"]);
+    let shown = host.run(&["status"]);
+    assert!(text(&shown.stdout).contains("not in force"), "the service says how it is: {}", text(&shown.stdout));
+    host.fails(1, &["sessions", "list"]);
+    host.ok(&["sessions", "stop", "--work-item", &item, "--no-comment"]);
+    assert!(host.terminals().is_empty());
     assert!(host.ok(&["stop"]).contains("stopped"));
     fs::write(host.config(), good).unwrap();
 }
@@ -299,7 +324,7 @@ fn sec_6_a_link_in_place_of_a_log_is_never_followed() {
     host.ok(&["stop"]);
     let victim = host.folder.path().join("victim");
     fs::write(&victim, "").unwrap();
-    for log in ["logs/events.jsonl", "logs/service.out"] {
+    for log in ["logs/events.jsonl", "logs/events.lock", "logs/service.out"] {
         fs::rename(host.state().join(log), host.folder.path().join("kept")).unwrap();
         std::os::unix::fs::symlink(&victim, host.state().join(log)).unwrap();
         let _refused_or_warned = host.run(&["start"]);

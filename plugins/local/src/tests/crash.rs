@@ -94,8 +94,8 @@ async fn ght_4_a_cursor_that_does_not_fit_loses_nothing() -> anyhow::Result<()> 
         let again = bench.restarted();
         let running = Running::start(&again);
         assert_eq!(delivered_ids(&running.taken(&again, 1).await), journal_ids(&bench)?);
-        let problem = running.source.health().problem.unwrap_or_default();
-        assert!(problem.contains(says) && problem.contains("from its beginning"), "{problem}");
+        let detail = running.source.health().detail;
+        assert!(detail.contains(says) && detail.contains("from its beginning"), "{detail}");
         running.stop(&again).await?;
     }
     Ok(())

@@ -122,6 +122,26 @@ async fn ght_4_bad_input_is_refused_and_writes_nothing() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
+async fn sec_6_a_link_in_place_of_a_file_or_folder_is_refused_and_what_it_names_is_left_alone() -> anyhow::Result<()> {
+    let elsewhere = bench();
+    for linked in ["activity.jsonl", "items", "items/octo", "items/octo/hello", "items/octo/hello/1.json"] {
+        let bench = bench();
+        let tracker = tracker(&bench);
+        let item = opened(&tracker).await?;
+        let (place, victim) = (bench.folder().join(linked), elsewhere.folder().join(linked.replace('/', "-")));
+        fs::rename(&place, &victim)?;
+        std::os::unix::fs::symlink(&victim, &place)?;
+        let before = format!("{:?}", fs::read_dir(elsewhere.folder())?.count());
+        // The journal of a change that has happened is written by whoever comes next: the second knows in any case.
+        let _first = desk(&tracker).comment_as("alice", &item, "x").await;
+        let error = desk(&tracker).comment_as("alice", &item, "x").await.expect_err(linked).to_string();
+        assert!(error.contains("symbolic link") && error.contains(&place.display().to_string()), "{linked}: {error}");
+        assert_eq!(format!("{:?}", fs::read_dir(elsewhere.folder())?.count()), before, "{linked}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
 async fn ght_4_a_damaged_item_costs_itself_alone() -> anyhow::Result<()> {
     let bench = bench();
     let tracker = tracker(&bench);
