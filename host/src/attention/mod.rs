@@ -9,11 +9,12 @@ use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
-use the_loop_plugin_api::{HarnessState, WorkItemRef, runner::Occupant};
+use the_loop_plugin_api::{HarnessState, WorkItemRef};
 
 use crate::{
     TheLoop,
     db::{DeliveryFilter, DeliveryRow, Receipt},
+    sessions::operations::Look,
     state::{SessionRecord, SessionStatus},
 };
 
@@ -205,8 +206,8 @@ impl TheLoop {
     }
 }
 
-fn is_gone(record: &SessionRecord, look: &HashMap<String, Occupant>) -> bool {
-    look.get(&record.tmux_target).is_none_or(|occupant| occupant.dead)
+fn is_gone(record: &SessionRecord, look: &Look) -> bool {
+    look.occupant(record).is_none_or(|occupant| occupant.dead)
 }
 
 fn needs_a_person(text: &DeliveryRow, now: Timestamp) -> Option<Kind> {

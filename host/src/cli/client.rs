@@ -62,7 +62,7 @@ impl Client {
     }
 
     /// The same, for verbs that are about whether the service runs and never start it.
-    pub(super) fn as_it_is(self) -> Self {
+    pub(super) fn without_start(self) -> Self {
         Self { starter: None, ..self }
     }
 

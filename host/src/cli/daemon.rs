@@ -134,7 +134,7 @@ pub(super) async fn bring_up(context: &Context) -> Result<Up, CliError> {
             started = Some(Started::spawn(context, &setup, &root)?);
             waiting_for("waiting for the service to answer");
         }
-        let client = Client::new(context)?.as_it_is();
+        let client = Client::new(context)?.without_start();
         // Boxed: a client may bring the service up, and this is what brings it up.
         let asked = Box::pin(client.request(Method::GET, "/api/v1/status", None));
         match tokio::time::timeout_at(deadline, asked).await {
@@ -222,7 +222,7 @@ impl Started {
 }
 
 pub(super) fn stop(context: &Context, _args: &StopArgs) -> Result<ExitCode, CliError> {
-    let client = Client::to_recover(context)?.as_it_is();
+    let client = Client::to_recover(context)?.without_start();
     let lock = client.root().join("local/service.pid");
     let pid = match InstanceLock::state(&lock) {
         LockState::Free => {
@@ -264,7 +264,7 @@ pub(super) fn restart(context: &Context, args: &StartArgs) -> Result<ExitCode, C
 }
 
 pub(super) fn status(context: &Context, args: &StatusArgs) -> Result<ExitCode, CliError> {
-    let client = Client::to_recover(context)?.as_it_is();
+    let client = Client::to_recover(context)?.without_start();
     let lock = client.root().join("local/service.pid");
     if InstanceLock::state(&lock) == LockState::Free {
         let rows = json!([{"name": "service", "enabled": true, "running": false, "pid": null, "address": null, "detail": "not running; `the-loop start` starts it"}]);

@@ -64,7 +64,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
             tell(problem.is_empty(), format!("{name}: {version} at {}{problem}", description.address))?;
         }
     }
-    for finding in block_on(async { Ok(service::check_trackers(&context.options).await?) })? {
+    for finding in block_on(async { Ok(service::check(&context.options).await?) })? {
         tell(finding.ok, finding.text)?;
     }
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::from(1) })

@@ -29,7 +29,7 @@ use crate::{
     dispatch::Dispatch,
     eventlog::{Event, EventLog, EventLogError, EventType, Level, LogOptions},
     plugins::{Linked, Plugins, PluginsError, Surroundings},
-    sessions::{core::Core, registry::Registry, signals::Signals},
+    sessions::{core::Core, registry::Registry, signals::Signals, surroundings::check_start},
     state::{SessionRecord, SessionStatus, StateError, StateRoot, Store},
     workspace::Turns,
 };
@@ -350,14 +350,16 @@ pub fn desk(options: &OpenOptions) -> Result<Option<Arc<dyn Tracker>>, OpenError
     Ok(in_process(options)?.1.desks().next())
 }
 
-/// What the trackers find when they check themselves. Works without the service.
+/// What is found when everything that a session needs checks itself. Works without the service, and starts nothing.
 ///
 /// # Errors
 /// When config, state root or a plugin is wrong.
-pub async fn check_trackers(options: &OpenOptions) -> Result<Vec<Finding>, OpenError> {
-    let (_, plugins) = in_process(options)?;
+pub async fn check(options: &OpenOptions) -> Result<Vec<Finding>, OpenError> {
+    let (loaded, (_, plugins)) = (Setup::read(options)?.loaded, in_process(options)?);
+    let mut findings = check_start(&loaded, &plugins, &options.environment);
     let checking = plugins.trackers().map(|tracker| async move { tracker.doctor().await });
-    Ok(futures::future::join_all(checking).await.concat())
+    findings.extend(futures::future::join_all(checking).await.concat());
+    Ok(findings)
 }
 
 /// What the runner says of itself; `None` where none is linked. Works without the service.

@@ -5,7 +5,7 @@ use std::{collections::HashMap, path::PathBuf};
 use jiff::Timestamp;
 use serde::Serialize;
 use the_loop_plugin_api::{
-    HarnessState, WorkItemRef,
+    HarnessState, IncarnationId, WorkItemRef,
     runner::Occupant,
     signal::{Evidence, ObservedState},
     work_item::RefError,
@@ -401,13 +401,12 @@ impl TheLoop {
         }
     }
 
-    pub(crate) async fn look(&self) -> Option<HashMap<String, Occupant>> {
+    pub(crate) async fn look(&self) -> Option<Look> {
         let (_, runner) = self.core.runner()?;
-        let occupants = runner.survey().await?;
-        Some(occupants.into_iter().map(|occupant| (occupant.name.clone(), occupant)).collect())
+        Some(Look::of(runner.survey().await?))
     }
 
-    async fn row(&self, record: SessionRecord, look: Option<&HashMap<String, Occupant>>) -> SessionRow {
+    async fn row(&self, record: SessionRecord, look: Option<&Look>) -> SessionRow {
         let item = record.reference.clone();
         SessionRow {
             work_item: RefParts {
@@ -435,11 +434,7 @@ impl TheLoop {
 
     /// What is known of a session's harness: what a probe tells, and what it says of itself. One that runs and says nothing
     /// is unknown, never idle (SES-3).
-    pub(crate) async fn observed(
-        &self,
-        record: &SessionRecord,
-        look: Option<&HashMap<String, Occupant>>,
-    ) -> ObservedState {
+    pub(crate) async fn observed(&self, record: &SessionRecord, look: Option<&Look>) -> ObservedState {
         let now = self.core.clock.now();
         let state = |state, evidence, detail: &str| ObservedState {
             state,
@@ -453,7 +448,7 @@ impl TheLoop {
                 None => state(HarnessState::Gone, Evidence::Probe, "no process was started yet"),
             };
         };
-        match look.get(&record.tmux_target) {
+        match look.occupant(record) {
             None => return state(HarnessState::Gone, Evidence::Probe, "its terminal is gone"),
             Some(occupant) if occupant.dead => {
                 return state(HarnessState::Gone, Evidence::Probe, "its process has exited");
@@ -470,6 +465,25 @@ impl TheLoop {
         said.unwrap_or_else(|| {
             state(HarnessState::Unknown, Evidence::Probe, "its process runs; this harness does not say what it does")
         })
+    }
+}
+
+/// What one look at the runner showed.
+pub(crate) struct Look {
+    by_name: HashMap<String, Occupant>,
+    by_incarnation: HashMap<IncarnationId, Occupant>,
+}
+
+impl Look {
+    fn of(occupants: Vec<Occupant>) -> Self {
+        let by_incarnation = occupants.iter().filter_map(|one| Some((one.incarnation?, one.clone()))).collect();
+        Self { by_incarnation, by_name: occupants.into_iter().map(|one| (one.name.clone(), one)).collect() }
+    }
+
+    /// The terminal of a session: the one that carries its spawn, whatever a person calls it by now, else the one of its name.
+    pub(crate) fn occupant(&self, record: &SessionRecord) -> Option<&Occupant> {
+        let spawned = record.incarnation.and_then(|incarnation| self.by_incarnation.get(&incarnation));
+        spawned.or_else(|| self.by_name.get(&record.tmux_target))
     }
 }
 

@@ -195,7 +195,7 @@ pub(super) fn not_linked(harness: &str) -> String {
 }
 
 /// A new conversation's id: a UUID made of the incarnation's random bits, as the harnesses want it.
-fn conversation_id(id: IncarnationId) -> String {
+pub(super) fn conversation_id(id: IncarnationId) -> String {
     use sha2::{Digest, Sha256};
     let digest = Sha256::digest(id.to_string().as_bytes());
     let h = hex::encode(&digest[..16]);

@@ -3,13 +3,19 @@
 use std::{collections::BTreeMap, path::Path};
 
 use serde_json::Value;
-use the_loop_plugin_api::{Harness, IncarnationId, LaunchPlan, SessionKey, WorkItemRef, event::Item};
+use the_loop_plugin_api::{
+    Harness, IncarnationId, LaunchPlan, SessionKey, WorkItemRef,
+    channel::Finding,
+    event::Item,
+    launch::{Conversation, LaunchRequest, Surroundings},
+};
 
 use super::core::Core;
 use crate::{
     config::{Loaded, TrustScope},
     eventlog::{Event, EventType, Level},
     launcher,
+    plugins::Plugins,
 };
 
 /// Makes a folder ready for a harness, where the operator lets the host do that (HAR-4).
@@ -63,10 +69,50 @@ async fn make_folder_ready(
 
 /// What of the host's own environment reaches a session (TMX-7).
 pub(crate) fn base_environment(core: &Core) -> BTreeMap<String, String> {
-    let loaded = core.config.current();
-    let (none, secrets) = (BTreeMap::new(), secret_names(&loaded));
+    inherited(&core.config.current(), &core.environment)
+}
+
+fn inherited(loaded: &Loaded, environment: &[(String, String)]) -> BTreeMap<String, String> {
+    let (none, secrets) = (BTreeMap::new(), secret_names(loaded));
     let passthrough = &loaded.config.env.session_passthrough;
-    launcher::session_environment(core.environment.iter().cloned(), &none, passthrough, &secrets, &none)
+    launcher::session_environment(environment.iter().cloned(), &none, passthrough, &secrets, &none)
+}
+
+/// Whether a session could be started with this config, as far as that is known without starting one.
+pub(crate) fn check_start(loaded: &Loaded, plugins: &Plugins, environment: &[(String, String)]) -> Vec<Finding> {
+    let routing = &loaded.config.routing;
+    let (name, cwd) = (&routing.default_harness, loaded.spawn_workdir());
+    let mut findings = Vec::new();
+    if routing.workspace.root.as_os_str().is_empty() && !cwd.is_dir() {
+        let text = format!("the folder {} does not exist; make it or change routing.spawnWorkdir", cwd.display());
+        findings.push(Finding { ok: false, text });
+    }
+    let planned = match plugins.harness(name) {
+        None => Err(super::spawn::not_linked(name)),
+        Some(harness) => {
+            let incarnation = IncarnationId::generate();
+            let request = LaunchRequest {
+                session: SessionKey::Server { harness: name.clone(), id: "doctor".to_owned() },
+                incarnation,
+                cwd: cwd.clone(),
+                args: routing.harness_args.get(name).cloned().unwrap_or_default(),
+                conversation: Conversation::New { id: super::spawn::conversation_id(incarnation) },
+                prompt: String::new(),
+                surroundings: Surroundings { environment: inherited(loaded, environment), ..Surroundings::default() },
+            };
+            harness.launch(&request).map_err(|error| error.to_string())
+        }
+    };
+    let found = planned.and_then(|plan| {
+        let environment = inherited(loaded, environment);
+        let path = plan.env.get("PATH").or(environment.get("PATH")).map_or("", String::as_str);
+        find_program(&plan.argv, path, &cwd)
+    });
+    findings.push(match found {
+        Ok(()) => Finding { ok: true, text: format!("harness {name}: its program is there") },
+        Err(problem) => Finding { ok: false, text: format!("harness {name} (routing.defaultHarness): {problem}") },
+    });
+    findings
 }
 
 /// The whole environment of a session but for what its terminal sets (TMX-7).

@@ -335,6 +335,24 @@ fn sec_6_a_link_in_place_of_a_log_is_never_followed() {
 }
 
 #[test]
+fn cli_4_doctor_says_what_a_start_would_lack() {
+    let host = Host::new("", "");
+    assert!(host.ok(&["doctor"]).contains("ok  harness shell"));
+    let good = fs::read_to_string(host.config()).unwrap();
+    for (from, to, says) in [
+        ("spawnWorkdir: ./work", "spawnWorkdir: ./nowhere", "routing.spawnWorkdir"),
+        ("shell: [", "shell: [/no/such/agent, ", "/no/such/agent"),
+        ("defaultHarness: shell", "defaultHarness: nonesuch", "nonesuch"),
+    ] {
+        let bad = good.replace(from, to);
+        assert_ne!(bad, good, "{from}");
+        fs::write(host.config(), bad).unwrap();
+        let said = host.fails(1, &["doctor"]);
+        assert!(said.lines().any(|line| line.starts_with("BAD") && line.contains(says)), "{says}: {said}");
+    }
+}
+
+#[test]
 fn sta_5_doctor_repairs_a_damaged_database_from_its_last_copy() {
     let host = Host::new("", "");
     host.ok(&["start"]);

@@ -106,6 +106,23 @@ fn sta_1_ctl_11_a_session_without_a_readable_record_is_ended_by_whoever_ends_it(
 }
 
 #[test]
+fn ses_3_a_terminal_that_a_person_renamed_is_still_the_sessions() {
+    let host = Host::new("", "");
+    host.ok(&["start"]);
+    let item = host.item(&["auto"]);
+    host.started(&item);
+    host.tmux(&["rename-session", "-t", "=loop-local-octo-hello-1", "mine"]);
+    let shown: Value = serde_json::from_str(&host.ok(&["sessions", "list", "--format", "json"])).unwrap();
+    assert_ne!(shown[0]["harnessState"]["state"], "gone", "{shown}");
+    let waits: Value = serde_json::from_str(&host.ok(&["attention", "--format", "json"])).unwrap();
+    assert_eq!(waits, serde_json::json!([]));
+    let conversation = host.conversation(&item);
+    host.say(&item, "octo-admin", "to whatever it is called");
+    eventually(|| host.prompts(&conversation).len() == 2).expect("texts reach it");
+    assert_eq!(host.terminals(), ["mine"], "and none is started beside it");
+}
+
+#[test]
 fn ctl_8_a_command_that_cannot_be_recorded_has_an_end_in_the_log() {
     let host = Host::new("", "");
     host.ok(&["start"]);
