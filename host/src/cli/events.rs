@@ -4,6 +4,7 @@ use std::{process::ExitCode, time::Duration};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use the_loop_plugin_api::WorkItemRef;
 
 use super::{
     CliError, Context,
@@ -99,6 +100,9 @@ impl Args {
             }
             Ok(Some(parsed.instant))
         };
+        if let Some(reference) = &self.work_item {
+            reference.parse::<WorkItemRef>().map_err(|error| CliError::usage(error.to_string()))?;
+        }
         Ok(Query {
             types: self.types.iter().map(TypeGlob::new).collect(),
             work_item: self.work_item.clone(),

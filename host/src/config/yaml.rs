@@ -96,10 +96,13 @@ fn read<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, SyntaxError> {
         .map_err(|error| SyntaxError { position: error.location().map(position), what: sentence(&error.to_string()) })
 }
 
-/// The parser's words on one line, without the place, which is given apart.
+/// The parser's words on one line, without the place, which is given apart, and without its advice to programmers.
 fn sentence(message: &str) -> String {
     let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    super::error::printable(line.rsplit_once(" at line ").map_or(&line, |(what, _)| what))
+    let what = line.rsplit_once(" at line ").map_or(line.as_str(), |(what, _)| what);
+    let cut =
+        what.find("DuplicateKeyPolicy").map(|at| what[..at].trim_end_matches("set ").trim_end_matches([',', ';', ' ']));
+    super::error::printable(cut.unwrap_or(what))
 }
 
 fn position(location: Location) -> Position {

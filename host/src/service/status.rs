@@ -78,13 +78,15 @@ impl TheLoop {
                 "routing.defaultHarness is {harness:?}, which is not linked: nothing can be started; `the-loop plugins` lists what is"
             ));
         }
-        warnings.extend(
-            self.core
-                .registry
-                .damaged()
-                .iter()
-                .map(|file| format!("{} could not be read and was set aside: {}", file.path.display(), file.problem)),
-        );
+        warnings.extend(self.core.registry.damaged().iter().map(|file| match &file.set_aside {
+            Some(aside) => format!(
+                "{} could not be read ({}) and was set aside as {}",
+                file.path.display(),
+                file.problem,
+                aside.display()
+            ),
+            None => format!("{} could not be read and is left as it is: {}", file.path.display(), file.problem),
+        }));
         let LogHealth { writable, failures, last_error, .. } = self.core.log.health();
         if !writable {
             let error = last_error.unwrap_or_default();

@@ -30,6 +30,7 @@ fn cli_3_verbs_without_a_service_say_how_to_start_it() {
     host.ok(&["events", "--types"]);
     assert!(host.run(&["events", "--type", "nope"]).status.success());
     host.fails(2, &["events", "--since", "yesterday-ish"]);
+    host.fails(2, &["events", "--work-item", "bad"]);
     host.fails(2, &["items", "comment", "bad", "--body", "x"]);
     host.fails(2, &["items", "new", "--repo", "octo/hello", "--title", " "]);
 }
